@@ -1,0 +1,105 @@
+"""The process around one probe, whether it was forked from the warm server or started afresh.
+
+The result goes to a file of its own, whose descriptor is opened before the case runs: a case may print,
+close stdout or leave through `os._exit`, and the result still arrives.
+"""
+
+from __future__ import annotations
+
+import errno
+import faulthandler
+import json
+import os
+import sys
+import time
+from typing import Any, NoReturn
+
+from harness.worker import observe, probe
+
+STATUS_NO_ROOM = 98
+"""Exit status of a child that could not write its result because the disk is full."""
+
+
+def serve(request: dict[str, Any]) -> NoReturn:
+    """Runs the probe, writes what it saw to `request["result"]`, and leaves the process.
+
+    Standard output and error must already be where the tail is read from.
+    """
+    result = os.open(request["result"], os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
+    _prepare(request)
+    _answer_os_exit(request, result)
+    _leave(result, probe.examine(request), 0)
+
+
+def main() -> NoReturn:
+    """A fresh process: reads its request from the file that its first argument names."""
+    with open(sys.argv[1], encoding="utf-8") as stream:
+        request = json.load(stream)
+    sys.argv = [request["file"]]
+    observe.install()
+    serve(request)
+
+
+def _prepare(request: dict[str, Any]) -> None:
+    os.environ.update(request["environment"])
+    os.chdir(request["folder"])
+    # What a crash or a hang was doing goes to stderr, whatever a case does to sys.stderr.
+    # faulthandler writes to a descriptor of its own, so a case that closes 2 does not silence it.
+    log = os.dup(2)
+    faulthandler.enable(log, all_threads=True)
+    faulthandler.dump_traceback_later(max(0.5, request["deadline_s"] * 0.95), file=log)
+    _no_core_dump()
+    observe.RECORD.clear()
+
+
+def _no_core_dump() -> None:
+    try:
+        import resource
+    except ImportError:  # Windows
+        return
+    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+
+
+def _answer_os_exit(request: dict[str, Any], result: int) -> None:
+    """Has `os._exit` write what is known before it leaves."""
+    started, leave = time.perf_counter(), os._exit
+
+    def leaving(status: int) -> NoReturn:
+        seen: probe.Seen
+        if request["kind"] == "script":
+            seen = probe.left_with(status)
+        else:
+            seen = {"verdict": "crash", "message": f"the case ended its own process: os._exit({status})"}
+        done = probe.finish(seen, request, time.perf_counter() - started)
+        _write(result, {**done, "exit_status": status})
+        leave(status)
+
+    os._exit = leaving
+    _LEAVE.append(leave)
+
+
+_LEAVE: list[Any] = []
+
+
+def _leave(result: int, seen: probe.Seen, status: int) -> NoReturn:
+    written = _write(result, seen)
+    for stream in (sys.stdout, sys.stderr):
+        try:
+            stream.flush()
+        except (OSError, ValueError):  # the case closed it, or the disk is full
+            pass
+    # Straight out: threads, atexit hooks and destructors of a torn torch are no part of the probe.
+    _LEAVE[0](status if written else STATUS_NO_ROOM)
+    raise AssertionError("unreachable")
+
+
+def _write(result: int, seen: probe.Seen) -> bool:
+    data = json.dumps(seen, ensure_ascii=True).encode() + b"\n"
+    try:
+        while data:
+            data = data[os.write(result, data) :]
+    except OSError as error:
+        if error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG):
+            return False
+        raise
+    return True

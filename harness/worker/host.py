@@ -1,0 +1,85 @@
+"""What differs between operating systems when one process looks after others."""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+from collections.abc import Callable
+
+IS_LINUX = sys.platform.startswith("linux")
+PAGE_BYTES = os.sysconf("SC_PAGE_SIZE") if hasattr(os, "sysconf") else 4096
+
+_PR_SET_PDEATHSIG = 1
+_PR_SET_CHILD_SUBREAPER = 36
+
+
+def adopt_orphans() -> None:
+    """Linux: what a probe leaves running becomes this process's child, and can be ended."""
+    if IS_LINUX:
+        _prctl(_PR_SET_CHILD_SUBREAPER, 1)
+
+
+def die_with_parent() -> None:
+    """Linux: a child is killed when the process that started it is gone."""
+    if IS_LINUX:
+        _prctl(_PR_SET_PDEATHSIG, int(signal.SIGKILL))
+
+
+def _prctl(option: int, value: int) -> None:
+    import ctypes
+
+    ctypes.CDLL(None, use_errno=True).prctl(option, value, 0, 0, 0)
+
+
+def thread_count() -> int:
+    """Threads of this process; 0 where the system does not say."""
+    return len(os.listdir("/proc/self/task")) if IS_LINUX else 0
+
+
+def kill_group(leader: int) -> None:
+    """Ends a process and all of its group, at once."""
+    _END(leader)
+
+
+def _kill_group_posix(leader: int) -> None:
+    try:
+        os.killpg(leader, signal.SIGKILL)
+    except (ProcessLookupError, PermissionError):
+        pass
+
+
+def _kill_tree_windows(leader: int) -> None:
+    import subprocess
+
+    argv = ("taskkill", "/PID", str(leader), "/T", "/F")
+    subprocess.run(argv, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, check=False, timeout=30)
+
+
+_END: Callable[[int], None] = _kill_tree_windows if os.name == "nt" else _kill_group_posix
+
+
+def resident_bytes(session: int) -> int:
+    """Linux: resident memory of all processes of a session, shared pages counted in each; else 0."""
+    return sum(pages for _, _, owner, pages in _processes() if owner == session) * PAGE_BYTES
+
+
+def children_of(parent: int) -> list[int]:
+    """Linux: the direct children of a process, dead ones that wait to be reaped included; else none."""
+    return [pid for pid, above, _, _ in _processes() if above == parent]
+
+
+def _processes() -> list[tuple[int, int, int, int]]:
+    """pid, parent, session and resident pages of every process that can be read."""
+    if not IS_LINUX:
+        return []
+    found = []
+    for name in os.listdir("/proc"):
+        if name.isdigit():
+            try:
+                with open(f"/proc/{name}/stat", "rb") as stream:
+                    fields = stream.read().rpartition(b")")[2].split()
+            except OSError:  # it has ended since
+                continue
+            found.append((int(name), int(fields[1]), int(fields[3]), int(fields[21])))
+    return found
