@@ -130,7 +130,7 @@ class Server:
             self._lines.forget_parent()
             _redirect(request["output"])
             os.close(self._answers)
-            self._warmth.forget_folders()
+            self._warmth.settle_child()
             child.serve(request)
         except BaseException:
             traceback.print_exc()  # our own fault: it stands in the output of the probe
