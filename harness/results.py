@@ -69,6 +69,8 @@ class Cause(str, Enum):
     TIMEOUT = "timeout"
     OUT_OF_MEMORY = "out-of-memory"
     EAGER_FAILED = "eager-failed"
+    NOT_CAPTURED = "not-captured"
+    """No graph, and Dynamo named no break: it was disabled, skipped the frame, or a refusal was swallowed."""
     UNKNOWN = "unknown"
 
     @property

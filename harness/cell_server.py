@@ -1,0 +1,184 @@
+"""The harness's end of a cell's server: starts it, hands it probes, and notices when it dies."""
+
+from __future__ import annotations
+
+import itertools
+import json
+import queue
+import signal
+import sys
+import threading
+from contextlib import suppress
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from harness import process
+from harness.worker.server import BOOT
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+_READY_DEADLINE_S = 300.0
+_GRACE_S = 60.0
+_CLOSE_S = 5.0
+_LOG_TAIL_BYTES = 12_000
+
+_ABOVE = Path(__file__).resolve().parent.parent
+
+_SETTINGS = {
+    # One thread: a process with more cannot fork safely, and results do not depend on the cores.
+    "OMP_NUM_THREADS": "1",
+    "OPENBLAS_NUM_THREADS": "1",
+    "MKL_NUM_THREADS": "1",
+    "TORCHINDUCTOR_COMPILE_THREADS": "1",
+    # Sets and dictionaries of strings keep one order from run to run.
+    "PYTHONHASHSEED": "0",
+    "PYTHONDONTWRITEBYTECODE": "1",
+    "PYTHONNOUSERSITE": "1",
+    "PYTHONIOENCODING": "utf-8",
+}
+
+
+class ServerDied(Exception):
+    """The server ended, or stopped answering, while a probe was in it.
+
+    signal: name of what ended it, "" when it left by itself. log: the tail of what it wrote.
+    """
+
+    def __init__(self, ended_by: str, log: str) -> None:
+        super().__init__(ended_by or "the server ended")
+        self.signal = ended_by
+        self.log = log
+
+
+def cell_environment(env: Mapping[str, str], python: Path, device: str) -> dict[str, str]:
+    """The environment variables of everything that runs in a cell, TMPDIR excepted.
+
+    As in an activated environment, its programs come first; on a CPU cell no GPU is to be seen.
+    """
+    overrides = dict(_SETTINGS)
+    separator = ";" if sys.platform == "win32" else ":"
+    overrides["PATH"] = separator.join((str(python.parent), env.get("PATH", "")))
+    if device == "cpu":
+        overrides["CUDA_VISIBLE_DEVICES"] = ""
+    return process.allowed_environment(env, overrides=overrides)
+
+
+class CellServer:
+    """One server process. Its methods may be called from several threads.
+
+    python: the cell's. env: from `cell_environment`. scratch: a folder of its own, for temporary files
+    and the log. fork: warm with forked children, or a fresh process for each probe.
+    Raises from the constructor: ServerDied when it does not come up.
+    """
+
+    def __init__(self, python: Path, env: Mapping[str, str], scratch: Path, *, fork: bool) -> None:
+        self._scratch = scratch
+        self._log = scratch / "server.log"
+        temporary = scratch / "tmp"
+        temporary.mkdir(parents=True, exist_ok=True)
+        mode = "fork" if fork else "process"
+        boot = BOOT.format(module="harness.worker.server")
+        folders = {name: str(temporary) for name in ("TMPDIR", "TEMP", "TMP")}
+        with self._log.open("ab") as log:
+            self._child = process.start(
+                (str(python), "-X", "faulthandler", "-c", boot, str(_ABOVE), mode),
+                env={**env, **folders},
+                cwd=temporary,
+                stdin=process.PIPE,
+                stdout=process.PIPE,
+                stderr=log.fileno(),
+            )
+        self._ids = itertools.count(1)
+        self._waiting: dict[int, queue.Queue[dict[str, Any] | None]] = {0: queue.Queue(1)}
+        self._lock = threading.Lock()
+        self.is_dead = False
+        threading.Thread(target=self._read, name="answers", daemon=True).start()
+        try:
+            self.ready = self._take(0, _READY_DEADLINE_S)
+        except BaseException:
+            self.close()
+            raise
+
+    def probe(self, request: Mapping[str, Any]) -> dict[str, Any]:
+        """Runs one probe and returns what was seen, fields of results.Observation.
+
+        request: `case`, `file`, `kind`, `path`, `device`, `deadline_s`, `memory_bytes`, `isolation`.
+        Raises: ServerDied.
+        """
+        number = next(self._ids)
+        whole = {**request, "id": number, "folder": str(self._scratch / f"probe-{number}")}
+        with self._lock:
+            if self.is_dead:
+                raise self._died()
+            self._waiting[number] = queue.Queue(1)
+            try:
+                assert self._child.stdin is not None
+                self._child.stdin.write(json.dumps(whole).encode() + b"\n")
+                self._child.stdin.flush()
+            except OSError:
+                self.is_dead = True
+        answer = self._take(number, request["deadline_s"] + _GRACE_S)
+        seen: dict[str, Any] = answer["seen"]
+        return seen
+
+    def close(self) -> None:
+        """Ends the server with all its children, and waits for that. May be called again."""
+        with suppress(OSError):
+            assert self._child.stdin is not None
+            self._child.stdin.close()  # it ends what it runs, and leaves
+        with suppress(Exception):
+            self._child.wait(timeout=_CLOSE_S)
+        process.end_group(self._child.pid)
+        with suppress(Exception):
+            self._child.wait(timeout=_CLOSE_S)
+
+    def _take(self, number: int, limit_s: float) -> dict[str, Any]:
+        try:
+            answer = self._waiting[number].get(timeout=limit_s)
+        except queue.Empty:
+            self.close()
+            raise ServerDied("SIGKILL", f"the server did not answer in {limit_s:g} s") from None
+        finally:
+            with self._lock:
+                self._waiting.pop(number, None)
+        if answer is None:
+            raise self._died()
+        return answer
+
+    def _died(self) -> ServerDied:
+        with suppress(Exception):
+            self._child.wait(timeout=_CLOSE_S)
+        status = self._child.returncode
+        return ServerDied(_signal_name(status), self.log_tail())
+
+    def log_tail(self) -> str:
+        """The last of what the server itself wrote: torch's warnings, and faulthandler's traceback."""
+        try:
+            data = self._log.read_bytes()
+        except OSError:
+            return ""
+        return data[-_LOG_TAIL_BYTES:].decode("utf-8", "replace")
+
+    def _read(self) -> None:
+        assert self._child.stdout is not None
+        with suppress(OSError, ValueError):
+            for line in self._child.stdout:
+                message = json.loads(line)
+                waiting = self._waiting.get(message.get("id", 0))
+                if waiting is not None:
+                    waiting.put(message)
+        with self._lock:
+            self.is_dead = True
+            for waiting in self._waiting.values():
+                with suppress(queue.Full):
+                    waiting.put_nowait(None)
+
+
+def _signal_name(status: int | None) -> str:
+    if status is None or status >= 0:
+        return ""
+    try:
+        return signal.Signals(-status).name
+    except ValueError:
+        return f"signal {-status}"

@@ -1,0 +1,1 @@
+"""What the commands of `compile-matrix` do, one module a command."""

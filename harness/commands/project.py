@@ -1,0 +1,129 @@
+"""What every command needs first: the project's folder, its matrix, the selected cells and cases."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from harness.corpus import load_corpus
+from harness.errors import HarnessError
+from harness.interpreters import find_interpreters
+from harness.machine import current_platform
+from harness.matrix import load_matrix
+from harness.selection import select_cases, select_paths
+
+if TYPE_CHECKING:
+    import argparse
+    from collections.abc import Mapping, Sequence
+
+    from harness.corpus import Case
+    from harness.interpreters import Interpreter
+    from harness.matrix import Cell, Matrix
+
+DEFAULT_PROFILE = "quick"
+
+
+def find_project(named: Path | None) -> Path:
+    """The folder with matrix.yaml: the one named, else this one or one above, else the harness's own.
+
+    Raises: HarnessError when there is none.
+    """
+    if named is not None:
+        if not (named / "matrix.yaml").is_file():
+            raise HarnessError("there is no matrix.yaml in this folder", where=str(named))
+        return named
+    here = Path.cwd()
+    own = Path(__file__).resolve().parents[2]
+    for folder in (here, *here.parents, own):
+        if (folder / "matrix.yaml").is_file():
+            return folder
+    hint = "run this in a checkout of the project, or name one with --project"
+    raise HarnessError(
+        "there is no matrix.yaml in this folder or above it", where=str(here), hint=hint
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Selection:
+    """What a command line means here. mistakes: of cases that could not be read; the others still run."""
+
+    root: Path
+    matrix: Matrix
+    interpreters: Mapping[str, Interpreter]
+    cells: tuple[Cell, ...]
+    cases: tuple[Case, ...]
+    paths: tuple[str, ...]
+    mistakes: tuple[HarnessError, ...]
+
+
+def select(options: argparse.Namespace, env: Mapping[str, str]) -> Selection:
+    """Reads matrix.yaml and the cases, looks for interpreters, and selects. Raises: HarnessError."""
+    root = find_project(options.project)
+    matrix = load_matrix(root / "matrix.yaml")
+    interpreters = find_interpreters([python.version for python in matrix.pythons], env=env)
+    cells = _select_cells(options, matrix, frozenset(interpreters))
+    cases, mistakes = choose_cases(root / "cases", options.cases)
+    return Selection(
+        root=root,
+        matrix=matrix,
+        interpreters=interpreters,
+        cells=cells,
+        cases=cases,
+        paths=select_paths(options.paths),
+        mistakes=mistakes,
+    )
+
+
+def _select_cells(
+    options: argparse.Namespace, matrix: Matrix, found: frozenset[str]
+) -> tuple[Cell, ...]:
+    platform = current_platform()
+    if options.cells:
+        patterns = [p.strip() for text in options.cells for p in text.split(",") if p.strip()]
+        return matrix.cells(patterns, platform=platform, found_pythons=found)
+    if options.interpreter and options.profile is None:
+        return ()
+    name = options.profile or DEFAULT_PROFILE
+    return matrix.profile(name, platform=platform, found_pythons=found)
+
+
+def choose_cases(
+    home: Path, words: Sequence[str]
+) -> tuple[tuple[Case, ...], tuple[HarnessError, ...]]:
+    """The cases that `--cases` means, and what is wrong with those that could not be read.
+
+    A word that names a file or a folder is that; any other is a pattern over the project's own cases.
+    Without a word: all of the project's own. Raises: HarnessError when nothing is left to run.
+    """
+    roots = [path for word in words if (path := _as_path(word, home)) is not None]
+    patterns = [word for word in words if _as_path(word, home) is None]
+    cases: list[Case] = []
+    mistakes: list[HarnessError] = []
+    if patterns or not roots:
+        own = load_corpus([home])
+        if own.mistakes and not own.cases:
+            raise own.mistakes[0]
+        cases += select_cases(own.cases, patterns)
+        mistakes += own.mistakes
+    if roots:
+        given = load_corpus(roots)
+        mistakes += given.mistakes
+        known = {case.id for case in cases}
+        cases += [case for case in given.cases if case.id not in known]
+    if not cases:
+        raise mistakes[0]
+    return tuple(sorted(cases, key=lambda case: case.id)), tuple(mistakes)
+
+
+def _as_path(word: str, home: Path) -> Path | None:
+    """The file or folder that a word of `--cases` names, if it names one.
+
+    `bytecode` is the project's folder of cases even where this folder has one of that name.
+    """
+    path = Path(word).expanduser()
+    is_own = "/" not in word and (home / word).is_dir()
+    looks_like_path = word.endswith(".py") or path.is_absolute() or word.startswith((".", "~"))
+    if is_own or "*" in word or "," in word:
+        return None
+    return path if path.exists() or looks_like_path else None
