@@ -51,6 +51,10 @@ class ServerDied(Exception):
         self.log = log
 
 
+class ServerFailed(ServerDied):
+    """The server never came up: no probe is to blame."""
+
+
 def cell_environment(env: Mapping[str, str], python: Path, device: str) -> dict[str, str]:
     """The environment variables of everything that runs in a cell, TMPDIR excepted.
 
@@ -69,7 +73,7 @@ class CellServer:
 
     python: the cell's. env: from `cell_environment`. scratch: a folder of its own, for temporary files
     and the log. fork: warm with forked children, or a fresh process for each probe.
-    Raises from the constructor: ServerDied when it does not come up.
+    Raises from the constructor: ServerFailed when it does not come up.
     """
 
     def __init__(self, python: Path, env: Mapping[str, str], scratch: Path, *, fork: bool) -> None:
@@ -96,9 +100,9 @@ class CellServer:
         threading.Thread(target=self._read, name="answers", daemon=True).start()
         try:
             self.ready = self._take(0, _READY_DEADLINE_S)
-        except BaseException:
+        except ServerDied as death:
             self.close()
-            raise
+            raise ServerFailed(death.signal, death.log) from death
 
     def probe(self, request: Mapping[str, Any]) -> dict[str, Any]:
         """Runs one probe and returns what was seen, fields of results.Observation.
@@ -138,7 +142,8 @@ class CellServer:
             answer = self._waiting[number].get(timeout=limit_s)
         except queue.Empty:
             self.close()
-            raise ServerDied("SIGKILL", f"the server did not answer in {limit_s:g} s") from None
+            msg = "SIGKILL"
+            raise ServerDied(msg, f"the server did not answer in {limit_s:g} s") from None
         finally:
             with self._lock:
                 self._waiting.pop(number, None)

@@ -288,14 +288,16 @@ def _add_store(parser: argparse.ArgumentParser) -> None:
 
 def _positive(text: str) -> int:
     if not text.isdigit() or int(text) < 1:
-        raise argparse.ArgumentTypeError(f"{text!r} is no number from 1 on")
+        msg = f"{text!r} is no number from 1 on"
+        raise argparse.ArgumentTypeError(msg)
     return int(text)
 
 
 def _size(text: str) -> int:
     found = re.fullmatch(r"(\d+(?:\.\d+)?)\s*([KMGT]?)(i?)B?", text, re.IGNORECASE)
     if found is None:
-        raise argparse.ArgumentTypeError(f"{text!r} is no size; write it as 40GB or 500MiB")
+        msg = f"{text!r} is no size; write it as 40GB or 500MiB"
+        raise argparse.ArgumentTypeError(msg)
     number, letter, binary = found.groups()
     power = " KMGT".index(letter.upper() or " ")
     return int(float(number) * (1024 if binary else 1000) ** power)

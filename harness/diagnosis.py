@@ -83,7 +83,7 @@ def _of_type(raised: Raised) -> Cause | None:
     if name == "CppCompileError" or "C++ compile error" in raised.message:
         return _of_compiler_output(raised.message)
     if name == "ModuleNotFoundError":
-        found = re.search(r"No module named '([\w.]+)'", raised.message)
+        found = re.search(r"(?:No module named '|import of )([\w.]+)", raised.message)
         package = found.group(1).partition(".")[0] if found else ""
         return None if package == "torch" else Cause.DEPENDENCY_MISSING
     return _TYPES.get(name)
@@ -94,8 +94,10 @@ _NO_ROOM = r"No space left on device|Disk quota exceeded|Read-only file system|P
 _TEXTS = (
     (
         Cause.PYTHON_UNSUPPORTED,
-        r"(?:Dynamo|torch\.compile) is not supported on Python"
-        r"|Python 3\.\d+\+ not yet supported for torch\.compile",
+        (
+            r"(?:Dynamo|torch\.compile) is not supported on Python"
+            r"|Python 3\.\d+\+ not yet supported for torch\.compile"
+        ),
     ),
     (Cause.PLATFORM_UNSUPPORTED, r"Windows not yet supported for (?:torch\.compile|inductor)"),
     (
@@ -113,7 +115,10 @@ _TEXTS = (
         # NumPy 2 below torch 2.3; Triton 3.2 or later below torch 2.6 (AttrsDescriptor).
         r"Numpy is not available|_ARRAY_API not found|must be called with a dataclass type or instance",
     ),
-    (Cause.DEPENDENCY_MISSING, r"No module named '(?!torch\b)[\w.]+'"),
+    (
+        Cause.DEPENDENCY_MISSING,
+        r"No module named '(?!torch\b)[\w.]+'|import of (?!torch\b)[\w.]+ halted; None in sys\.modules",
+    ),
     (
         Cause.RECOMPILE_LIMIT,
         r"(?:cache_size_limit|recompile_limit) reached|FailOnRecompileLimitHit",
@@ -121,8 +126,10 @@ _TEXTS = (
     (Cause.FEATURE_UNSUPPORTED, r"does not currently support double backward"),
     (
         Cause.DATA_DEPENDENT,
-        r"Could not (?:guard on|extract specialized integer from) data-dependent|[Dd]ata-dependent"
-        r"|GuardOnDataDependentSymNode|must also set dynamic_shapes = True",
+        (
+            r"Could not (?:guard on|extract specialized integer from) data-dependent|[Dd]ata-dependent"
+            r"|GuardOnDataDependentSymNode|must also set dynamic_shapes = True"
+        ),
     ),
     (Cause.FILESYSTEM, _NO_ROOM + r"|failed to map segment from shared object"),
 )

@@ -5,15 +5,15 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
-from harness.matrix import Device
+from harness.corpus import Case
+from harness.matrix import Cell, Device, Impossible
 from harness.results import NotRunReason
 from harness.worker.paths import needs_inductor
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from harness.corpus import Case
-    from harness.matrix import Cell, Impossible, Matrix
+    from harness.matrix import Matrix
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

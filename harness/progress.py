@@ -83,7 +83,7 @@ class _Lines:
 
     def say(self, line: str) -> None:
         with self._lock:
-            print(line, file=self._stream, flush=True)  # noqa: T201 - this is the display
+            print(line, file=self._stream, flush=True)
 
     def close(self) -> None:
         if self._known:

@@ -10,28 +10,30 @@ from __future__ import annotations
 import shutil
 import tempfile
 import threading
+from collections.abc import Callable, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor, wait
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from harness.cell_server import CellServer, ServerDied, cell_environment
-from harness.diagnosis import diagnose
-from harness.environments import EnvironmentFailed
 from harness import journal
-from harness.matrix import Device
+from harness.cell_server import ServerDied, ServerFailed, cell_environment
+from harness.diagnosis import diagnose
+from harness.environments import Environment, EnvironmentFailed, EnvironmentStore
+from harness.interpreters import Interpreter, InterpreterFetcher
+from harness.live_cell import LiveCell
+from harness.matrix import Device, Matrix
 from harness.observations import from_worker, not_run, unavailable
 from harness.plan import why_not
 from harness.results import Cause, CellRecord, NotRunReason, Observation, Verdict
 from harness.worker import PROTOCOL
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping, Sequence
+    from collections.abc import Iterator, Sequence
 
-    from harness.environments import Environment, EnvironmentStore
-    from harness.interpreters import Interpreter, InterpreterFetcher
-    from harness.matrix import Cell, Matrix
+    from harness.baseline import Baseline
+    from harness.matrix import Cell
     from harness.plan import CellPlan, Plan, Probe
     from harness.recorder import Recorder
 
@@ -66,7 +68,8 @@ class Stopped(Exception):
 
 
 class Runner:
-    """Carries out one plan. known: what earlier runs observed. stop: once set, nothing more is started."""
+    """Carries out one plan. known: what earlier runs observed. baseline: what need not be looked at
+    twice. stop: once set, nothing more is started."""
 
     def __init__(
         self,
@@ -74,17 +77,19 @@ class Runner:
         means: Means,
         recorder: Recorder,
         known: Mapping[journal.Probe, Observation],
+        baseline: Baseline,
         stop: threading.Event,
     ) -> None:
         self._plan = plan
         self._means = means
         self._recorder = recorder
         self._known = known
+        self._baseline = baseline
         self._stop = stop
         self._building = threading.Semaphore(_BUILDERS)
         self._living = threading.Semaphore(means.live_cells)
         self._cores = threading.Semaphore(means.cores)
-        self._servers: set[CellServer] = set()
+        self._live: set[LiveCell] = set()
         self._lock = threading.Lock()
 
     def run(self) -> None:
@@ -107,9 +112,9 @@ class Runner:
         """Starts nothing further, and ends what runs."""
         self._stop.set()
         with self._lock:
-            servers = tuple(self._servers)
-        for server in servers:
-            server.close()
+            living = tuple(self._live)
+        for live in living:
+            live.end()
 
     def _wait(self, futures: Sequence[Future[None]]) -> None:
         pending: set[Future[None]] = set(futures)
@@ -230,53 +235,58 @@ class Runner:
     def _probe_all(
         self, todo: Sequence[Probe], record: CellRecord, environment: Environment
     ) -> None:
-        scratch = Path(tempfile.mkdtemp(prefix="compile-matrix-"))
-        try:
-            with _Live(self, record, environment, scratch, todo) as live:
-                with ThreadPoolExecutor(self._means.cores, "probe") as pool:
-                    futures = [pool.submit(self._observe, live, probe) for probe in todo]
-                    try:
-                        suspects = [probe for f in futures if (probe := f.result()) is not None]
-                    except BaseException:
-                        for future in futures:
-                            future.cancel()
-                        raise
-                for probe in suspects:  # each alone, so that a server that dies has one culprit
-                    self._observe_alone(live, probe)
-        except ServerDied as death:
-            detail = "the cell's server did not come up"
-            for probe in todo:
-                if not self._recorder.has(probe.key):
-                    found = not_run(
-                        probe,
-                        NotRunReason.WORKER_FAILED,
-                        detail,
-                        self._means.utc(),
-                        environment=record.environment,
-                    )
-                    self._recorder.observation(replace(found, output=death.log))
-        finally:
-            shutil.rmtree(scratch, ignore_errors=True)
+        """Raises: Stopped; EnvironmentFailed when the cell's server does not come up."""
+        means = self._means
+        with ExitStack() as ending:
+            scratch = Path(tempfile.mkdtemp(prefix="compile-matrix-"))
+            ending.callback(shutil.rmtree, scratch, ignore_errors=True)
+            live = LiveCell(
+                environment.python,
+                cell_environment(means.env, environment.python, record.device),
+                scratch,
+                fork=any(probe.isolation == "fork" for probe in todo),
+                memory_bytes=means.memory_bytes,
+            )
+            with self._lock:
+                self._live.add(live)
+            ending.callback(self._live.discard, live)
+            ending.callback(live.end)
+            self._raise_if_stopped()
+            pool = ending.enter_context(ThreadPoolExecutor(means.cores, "probe"))
+            futures = [pool.submit(self._observe, live, probe, record) for probe in todo]
+            try:
+                suspects = [probe for future in futures if (probe := future.result()) is not None]
+            except BaseException as error:
+                for future in futures:
+                    future.cancel()
+                if isinstance(error, ServerFailed):
+                    self._raise_if_stopped()
+                    detail = f"the server of the cell did not come up: {error}"
+                    reason = NotRunReason.WORKER_FAILED
+                    raise EnvironmentFailed(reason, detail, error.log) from error
+                raise
+            for probe in suspects:  # each alone, so that a server that dies has one culprit
+                self._observe_alone(live, probe, record)
 
-    def _observe(self, live: _Live, probe: Probe) -> Probe | None:
+    def _observe(self, live: LiveCell, probe: Probe, record: CellRecord) -> Probe | None:
         """Observes a probe; returns it instead when the server died under it and others."""
         with self._core():
             try:
                 seen = live.probe(probe)
+            except ServerFailed:
+                raise
             except ServerDied:
-                if self._stop.is_set():
-                    raise Stopped from None
+                self._raise_if_stopped()
                 return probe
-        self._settle(live, probe, seen)
+        self._settle(live, probe, seen, record)
         return None
 
-    def _observe_alone(self, live: _Live, probe: Probe) -> None:
+    def _observe_alone(self, live: LiveCell, probe: Probe, record: CellRecord) -> None:
         with self._core():
             try:
                 seen = live.probe(probe)
             except ServerDied as death:
-                if self._stop.is_set():
-                    raise Stopped from None
+                self._raise_if_stopped()
                 seen = {
                     "verdict": "crash",
                     "message": f"the case ended the server it was forked from ({death})",
@@ -284,21 +294,39 @@ class Runner:
                     "output": death.log,
                     "isolation": probe.isolation,
                 }
-        self._settle(live, probe, seen)
+        self._settle(live, probe, seen, record)
 
-    def _settle(self, live: _Live, probe: Probe, seen: Mapping[str, Any]) -> None:
+    def _settle(
+        self, live: LiveCell, probe: Probe, seen: Mapping[str, Any], record: CellRecord
+    ) -> None:
         """Believes what was seen, or looks again: in a fresh process, where a fork may be to blame."""
-        found = live.observation(probe, seen)
-        if found.isolation == "fork" and _needs_second_look(found):
+        found = self._observation(probe, seen, record)
+        if found.isolation == "fork" and self._needs_second_look(found):
             with self._core():
                 try:
-                    again = live.probe(replace(probe, isolation="process"))
+                    again = live.probe(probe, isolation="process")
                 except ServerDied:
-                    if self._stop.is_set():
-                        raise Stopped from None
+                    self._raise_if_stopped()
                     again = dict(seen)
-            found = live.observation(probe, again)
+            found = self._observation(probe, again, record)
         self._recorder.observation(found)
+
+    def _observation(
+        self, probe: Probe, seen: Mapping[str, Any], record: CellRecord
+    ) -> Observation:
+        return from_worker(probe, seen, self._means.utc(), environment=record.environment)
+
+    def _needs_second_look(self, found: Observation) -> bool:
+        """Whether a verdict is too grave, or too odd, to be believed of a forked child alone.
+
+        What the baseline expects was confirmed in a fresh process when it was first found.
+        """
+        cause = diagnose(found)
+        grave = (Verdict.WRONG, Verdict.CRASH, Verdict.TIMEOUT, Verdict.INVALID)
+        if found.verdict not in grave and cause is not Cause.UNKNOWN:
+            return False
+        expected = self._baseline.expectation(found.case, found.path, found.cell)
+        return (expected.verdict, expected.cause) != (found.verdict, cause)
 
     @contextmanager
     def _core(self) -> Iterator[None]:
@@ -310,92 +338,6 @@ class Runner:
     def _raise_if_stopped(self) -> None:
         if self._stop.is_set():
             raise Stopped
-
-    def _register(self, server: CellServer) -> None:
-        with self._lock:
-            self._servers.add(server)
-        if self._stop.is_set():
-            server.close()
-            raise Stopped
-
-    def _unregister(self, server: CellServer) -> None:
-        with self._lock:
-            self._servers.discard(server)
-
-
-class _Live:
-    """A cell while its probes run: its server, started again whenever it has died."""
-
-    def __init__(
-        self,
-        runner: Runner,
-        record: CellRecord,
-        environment: Environment,
-        scratch: Path,
-        todo: Sequence[Probe],
-    ) -> None:
-        self._runner = runner
-        self._record = record
-        self._environment = environment
-        self._scratch = scratch
-        self._fork = any(probe.isolation == "fork" for probe in todo)
-        self._starts = 0
-        self._lock = threading.Lock()
-        self._server: CellServer | None = None
-
-    def __enter__(self) -> _Live:
-        self._current()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        if self._server is not None:
-            self._server.close()
-            self._runner._unregister(self._server)
-
-    def _current(self) -> CellServer:
-        with self._lock:
-            if self._server is not None and self._server.is_dead:
-                self._server.close()
-                self._runner._unregister(self._server)
-                self._server = None
-            if self._server is None:
-                self._runner._raise_if_stopped()
-                self._starts += 1
-                means = self._runner._means
-                server = CellServer(
-                    self._environment.python,
-                    cell_environment(means.env, self._environment.python, self._record.device),
-                    self._scratch / f"server-{self._starts}",
-                    fork=self._fork,
-                )
-                self._server = server
-                self._runner._register(server)
-            return self._server
-
-    def probe(self, probe: Probe) -> dict[str, Any]:
-        return self._current().probe(
-            {
-                "case": probe.case.id,
-                "file": str(probe.case.file),
-                "kind": probe.case.kind,
-                "path": probe.path,
-                "device": probe.cell.device.value,
-                "deadline_s": probe.deadline_s,
-                "memory_bytes": self._runner._means.memory_bytes,
-                "isolation": probe.isolation,
-            }
-        )
-
-    def observation(self, probe: Probe, seen: Mapping[str, Any]) -> Observation:
-        now = self._runner._means.utc()
-        return from_worker(probe, seen, now, environment=self._record.environment)
-
-
-def _needs_second_look(found: Observation) -> bool:
-    """Verdicts that are too grave, or too odd, to be believed of a forked child alone."""
-    if found.verdict in (Verdict.WRONG, Verdict.CRASH, Verdict.TIMEOUT, Verdict.INVALID):
-        return True
-    return diagnose(found) is Cause.UNKNOWN
 
 
 def _bare_record(cell: Cell, means: Means) -> CellRecord:

@@ -2,24 +2,22 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from harness.corpus import load_corpus
+from harness.corpus import Case, load_corpus
 from harness.errors import HarnessError
-from harness.interpreters import find_interpreters
+from harness.interpreters import Interpreter, find_interpreters
 from harness.machine import current_platform
-from harness.matrix import load_matrix
+from harness.matrix import Cell, Matrix, load_matrix
 from harness.selection import select_cases, select_paths
 
 if TYPE_CHECKING:
     import argparse
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Sequence
 
-    from harness.corpus import Case
-    from harness.interpreters import Interpreter
-    from harness.matrix import Cell, Matrix
 
 DEFAULT_PROFILE = "quick"
 
@@ -31,7 +29,8 @@ def find_project(named: Path | None) -> Path:
     """
     if named is not None:
         if not (named / "matrix.yaml").is_file():
-            raise HarnessError("there is no matrix.yaml in this folder", where=str(named))
+            msg = "there is no matrix.yaml in this folder"
+            raise HarnessError(msg, where=str(named))
         return named
     here = Path.cwd()
     own = Path(__file__).resolve().parents[2]
@@ -39,9 +38,8 @@ def find_project(named: Path | None) -> Path:
         if (folder / "matrix.yaml").is_file():
             return folder
     hint = "run this in a checkout of the project, or name one with --project"
-    raise HarnessError(
-        "there is no matrix.yaml in this folder or above it", where=str(here), hint=hint
-    )
+    msg = "there is no matrix.yaml in this folder or above it"
+    raise HarnessError(msg, where=str(here), hint=hint)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import sys
 import threading
-
 from datetime import datetime, timezone
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -44,13 +43,13 @@ def run(options: argparse.Namespace) -> ExitStatus:
     selection = select(options, env)
     for mistake in selection.mistakes:
         print(mistake.render(), file=sys.stderr)
-    load_baseline(baseline_folder(options))  # a mistake in it is told before hours of work
+    baseline = load_baseline(baseline_folder(options))
     journal_path = options.journal or options.reports / JOURNAL
     if options.fresh:
         fresh(journal_path)
     stop = threading.Event()
     say: list[Callable[[str], None]] = []
-    store = open_store(options, env, cancel=stop, on_event=lambda line: say[0](line))
+    store = open_store(options, env, cancel=stop, on_event=say[0])
     adopted = {_adopted_cell(env_).id: env_ for env_ in map(store.adopt, options.interpreter)}
     cells = (*selection.cells, *(_adopted_cell(one) for one in adopted.values()))
     plan = make_plan(
@@ -63,7 +62,8 @@ def run(options: argparse.Namespace) -> ExitStatus:
     )
     if not plan.probe_count:
         hint = "see what a selection means with: compile-matrix plan"
-        raise HarnessError("no case of this selection has a path of this selection", hint=hint)
+        msg = "no case of this selection has a path of this selection"
+        raise HarnessError(msg, hint=hint)
     with Journal.open(journal_path) as journal:
         records = read([journal_path]) if journal_path.exists() else ()
         progress = make_progress(
@@ -79,7 +79,7 @@ def run(options: argparse.Namespace) -> ExitStatus:
             recorder.machine(machine.describe(env, _utc()))
             for case in plan.cases:
                 recorder.case(_case_record(case))
-            Runner(plan, means, recorder, reusable(records), stop).run()
+            Runner(plan, means, recorder, reusable(records), baseline, stop).run()
         finally:
             store.close()
             progress.close()

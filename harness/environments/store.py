@@ -107,6 +107,7 @@ class EnvironmentStore:
             tell=self._tell,
         )
         self._is_network_down = False
+        self._pauses_s = _PAUSES_S
         self._sweeping = threading.Lock()
         self._has_swept = False
 
@@ -323,8 +324,9 @@ class EnvironmentStore:
             if not finished.is_success:
                 self._tell(f"{cell.id}: uv could not clean its cache of {', '.join(packages)}")
 
-    def _retried(self, attempt: Callable[[], _T], pauses_s: tuple[float, ...] = _PAUSES_S) -> _T:
+    def _retried(self, attempt: Callable[[], _T], pauses_s: tuple[float, ...] | None = None) -> _T:
         """Try again what failed for the network, some times; at once given up when it is known down."""
+        pauses_s = self._pauses_s if pauses_s is None else pauses_s
         try:
             result = attempt()
         except EnvironmentFailed as failure:

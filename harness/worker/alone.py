@@ -21,13 +21,21 @@ def main(file: str) -> None:
     paths = sys.argv[1:] or _paths_of(text)
     unknown = [path for path in paths if path not in PATHS or path == "script"]
     if unknown:
-        sys.exit(f"{unknown[0]} is no path; there are: {', '.join(p for p in PATHS if p != 'script')}")
+        sys.exit(
+            f"{unknown[0]} is no path; there are: {', '.join(p for p in PATHS if p != 'script')}"
+        )
     observe.install()
     kind = "check" if re.search(r"^def check\(", text, re.MULTILINE) else "run"
     failed = False
     for path in paths:
         seen = _probe(file, kind, path)
-        failed = failed or seen["verdict"] in ("uncompiled", "wrong", "error", "out-of-memory", "invalid")
+        failed = failed or seen["verdict"] in (
+            "uncompiled",
+            "wrong",
+            "error",
+            "out-of-memory",
+            "invalid",
+        )
         print(_line(path, seen))
     sys.exit(1 if failed else 0)
 
@@ -49,6 +57,8 @@ def _paths_of(text: str) -> list[str]:
 def _line(path: str, seen: dict[str, Any]) -> str:
     graphs, ops = seen["graphs"], seen["ops"]
     counted = f" ({graphs} graph{'s' if graphs != 1 else ''}, {ops} operations)" if graphs else ""
-    lines = [f"{path}: {seen['verdict']}{counted}{': ' + seen['message'] if seen['message'] else ''}"]
+    lines = [
+        f"{path}: {seen['verdict']}{counted}{': ' + seen['message'] if seen['message'] else ''}"
+    ]
     lines += [f"  break at {b['file']}:{b['line']}: {b['reason']}" for b in seen["breaks"]]
     return "\n".join(lines)

@@ -6,6 +6,7 @@ close stdout or leave through `os._exit`, and the result still arrives.
 
 from __future__ import annotations
 
+import contextlib
 import errno
 import faulthandler
 import json
@@ -69,7 +70,10 @@ def _answer_os_exit(request: dict[str, Any], result: int) -> None:
         if request["kind"] == "script":
             seen = probe.left_with(status)
         else:
-            seen = {"verdict": "crash", "message": f"the case ended its own process: os._exit({status})"}
+            seen = {
+                "verdict": "crash",
+                "message": f"the case ended its own process: os._exit({status})",
+            }
         done = probe.finish(seen, request, time.perf_counter() - started)
         _write(result, {**done, "exit_status": status})
         leave(status)
@@ -84,13 +88,12 @@ _LEAVE: list[Any] = []
 def _leave(result: int, seen: probe.Seen, status: int) -> NoReturn:
     written = _write(result, seen)
     for stream in (sys.stdout, sys.stderr):
-        try:
+        with contextlib.suppress(OSError, ValueError):  # the case closed it, or the disk is full
             stream.flush()
-        except (OSError, ValueError):  # the case closed it, or the disk is full
-            pass
     # Straight out: threads, atexit hooks and destructors of a torn torch are no part of the probe.
     _LEAVE[0](status if written else STATUS_NO_ROOM)
-    raise AssertionError("unreachable")
+    msg = "unreachable"
+    raise AssertionError(msg)
 
 
 def _write(result: int, seen: probe.Seen) -> bool:

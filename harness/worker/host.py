@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import signal
 import sys
-from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 IS_LINUX = sys.platform.startswith("linux")
 PAGE_BYTES = os.sysconf("SC_PAGE_SIZE") if hasattr(os, "sysconf") else 4096
@@ -43,17 +47,17 @@ def kill_group(leader: int) -> None:
 
 
 def _kill_group_posix(leader: int) -> None:
-    try:
+    with contextlib.suppress(ProcessLookupError, PermissionError):
         os.killpg(leader, signal.SIGKILL)
-    except (ProcessLookupError, PermissionError):
-        pass
 
 
 def _kill_tree_windows(leader: int) -> None:
     import subprocess
 
     argv = ("taskkill", "/PID", str(leader), "/T", "/F")
-    subprocess.run(argv, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, check=False, timeout=30)
+    subprocess.run(
+        argv, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, check=False, timeout=30
+    )
 
 
 _END: Callable[[int], None] = _kill_tree_windows if os.name == "nt" else _kill_group_posix

@@ -20,7 +20,8 @@ def load_case(file: str) -> ModuleType:
     """
     spec = importlib.util.spec_from_file_location(_MODULE_NAME, file)
     if spec is None or spec.loader is None:
-        raise ImportError(f"{file} is not a Python file")
+        msg = f"{file} is not a Python file"
+        raise ImportError(msg)
     module = importlib.util.module_from_spec(spec)
     sys.modules[_MODULE_NAME] = module  # dataclasses and pickle look a class up by its module
     spec.loader.exec_module(module)
@@ -47,7 +48,7 @@ def exit_status(leaving: SystemExit) -> int:
         return 0
     if isinstance(leaving.code, int):
         return leaving.code
-    print(leaving.code, file=sys.stderr)
+    sys.stderr.write(f"{leaving.code}\n")
     return 1
 
 

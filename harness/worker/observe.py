@@ -19,10 +19,12 @@ import importlib.machinery
 import importlib.util
 import re
 import sys
-from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from types import CodeType, ModuleType
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
 
 _CODE_IN_URL = re.compile(r"/gb/(gb\d+)\.html", re.IGNORECASE)
 
@@ -121,21 +123,27 @@ def _watch_output_graph(module: ModuleType) -> None:
 
     @functools.wraps(compile_subgraph)
     def watched_subgraph(self: Any, *args: Any, **kwargs: Any) -> Any:
-        reason = kwargs.get("reason")
+        reason: Any = kwargs.get("reason")
         for value in args:
             if type(value).__name__ == "GraphCompileReason":
                 reason = value
         ended = compile_subgraph(self, *args, **kwargs)
-        if reason is not None and reason.reason != "return_value":
-            if getattr(reason, "graph_break", True):
-                RECORD.note_break(reason.reason, reason.user_stack)
+        if _is_break(reason):
+            RECORD.note_break(reason.reason, reason.user_stack)
         return ended
 
     graph.call_user_compiler = watched_call
     graph.compile_subgraph = watched_subgraph
 
 
-def _watch_convert_frame(module: ModuleType) -> None:
+def _is_break(reason: Any) -> bool:
+    """Whether a graph ended early; 2.0 marks the end of a function by the text alone."""
+    if reason is None or reason.reason == "return_value":
+        return False
+    return bool(getattr(reason, "graph_break", True))
+
+
+def _watch_convert_frame(module: Any) -> None:
     compile_frame = module._compile
 
     @functools.wraps(compile_frame)

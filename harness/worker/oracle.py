@@ -89,7 +89,9 @@ def verdict_on(differences: list[values.Difference], file: str, eager: Transform
     tree: values.Node | None
     try:
         tree = execute(file, eager, exact=True).tree()
-    except Exception:  # a case whose dtypes do not bend has no float64 run; `referee` says what follows
+    except (
+        Exception
+    ):  # a case whose dtypes do not bend has no float64 run; `referee` says what follows
         tree = None
     for found in differences:
         leaf = values.find(tree, found.where) if tree is not None else None
@@ -104,11 +106,13 @@ def verdict_on(differences: list[values.Difference], file: str, eager: Transform
 
 def _argument_tuples(module: ModuleType) -> list[tuple[Any, ...]]:
     if not callable(getattr(module, "run", None)) or not callable(getattr(module, "inputs", None)):
-        raise MalformedCase("run and inputs must both be callable")
+        msg = "run and inputs must both be callable"
+        raise MalformedCase(msg)
     given = module.inputs()
     calls = given if isinstance(given, list) else [given]
     if not calls or not all(isinstance(call, tuple) for call in calls):
-        raise MalformedCase("inputs() must return a tuple of arguments, or a list of such tuples")
+        msg = "inputs() must return a tuple of arguments, or a list of such tuples"
+        raise MalformedCase(msg)
     return calls
 
 
@@ -123,7 +127,9 @@ def _call(run: Callable[..., Any], arguments: tuple[Any, ...], module: ModuleTyp
         if tensor.is_leaf and tensor.grad is not None
     )
     after = values.snapshot(arguments, module.__name__)
-    return values.Node("call", ((" returns", returned), (" leaves its arguments", after), *gradients))
+    return values.Node(
+        "call", ((" returns", returned), (" leaves its arguments", after), *gradients)
+    )
 
 
 def _backward(output: Any) -> None:

@@ -10,12 +10,14 @@ import re
 import sys
 import time
 import traceback
-from collections.abc import Callable, Iterator
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from harness.worker import loading
+from harness.worker import loading, texts
 from harness.worker.observe import RECORD
 from harness.worker.paths import PATHS
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
 
 _MESSAGE_LIMIT = 20_000
 _TRACEBACK_LIMIT = 20_000
@@ -41,13 +43,22 @@ def examine(request: dict[str, Any]) -> Seen:
 
 def finish(seen: Seen, request: dict[str, Any], seconds: float) -> Seen:
     """Adds what was observed of Dynamo and of the process to a verdict."""
-    name = f"{request['case']}.py"
     breaks = [
-        {"reason": b.reason, "code": b.code, "file": _place(b.file, request["file"], name), "line": b.line}
-        for b in RECORD.breaks[:50]
+        {"reason": found.reason, "code": found.code, "file": _short(found.file), "line": found.line}
+        if found.file != request["file"]
+        else {**vars(found), "file": f"{request['case']}.py"}
+        for found in RECORD.breaks[:50]
     ]
     counted = {"graphs": RECORD.graphs, "ops": RECORD.ops, "recompiles": RECORD.recompiles}
-    return {**seen, **counted, "breaks": breaks, "seconds": round(seconds, 4), "peak_bytes": _peak_bytes()}
+    whole = {
+        **seen,
+        **counted,
+        "breaks": breaks,
+        "seconds": round(seconds, 4),
+        "peak_bytes": _peak_bytes(),
+    }
+    cleaned: Seen = texts.clean(whole, texts.cleaner(request))
+    return cleaned
 
 
 class _Settled(Exception):
@@ -69,7 +80,9 @@ def _examine_run(file: str, path: str) -> Seen:
         raise _Settled(_eager_failed(error, file)) from error
     unstable = oracle.disagreements(first, again)
     if unstable:
-        text = f"two eager runs differ, so nothing can be said of compiled: {unstable[0].text.strip()}"
+        text = (
+            f"two eager runs differ, so nothing can be said of compiled: {unstable[0].text.strip()}"
+        )
         return {"verdict": "invalid", "message": text, "difference": unstable[0].text.strip()}
     RECORD.clear()
     try:
@@ -96,7 +109,7 @@ def _examine_check(file: str, path: str) -> Seen:
     return _worked()
 
 
-def _examine_script(file: str, path: str) -> Seen:
+def _examine_script(file: str, _path: str) -> Seen:
     try:
         status = loading.run_script(file)
     except BaseException as error:
@@ -111,20 +124,22 @@ def left_with(status: int) -> Seen:
     return {**_worked(), "exit_status": 0}
 
 
-def _eager(run: Callable[..., Any], arguments: tuple[Any, ...]) -> Callable[..., Any]:
+def _eager(run: Callable[..., Any], _arguments: tuple[Any, ...]) -> Callable[..., Any]:
     return run
 
 
 def _transform(path: str) -> Callable[[Callable[..., Any], tuple[Any, ...]], Callable[..., Any]]:
     import torch
 
-    def compiled(run: Callable[..., Any], arguments: tuple[Any, ...]) -> Callable[..., Any]:
-        return torch.compile(run, **PATHS[path])
+    def compiled(run: Callable[..., Any], _arguments: tuple[Any, ...]) -> Callable[..., Any]:
+        function: Callable[..., Any] = torch.compile(run, **PATHS[path])
+        return function
 
     def traced(run: Callable[..., Any], arguments: tuple[Any, ...]) -> Callable[..., Any]:
-        function = torch.jit.trace(run, arguments, check_trace=False)
+        traced_function = torch.jit.trace(run, arguments, check_trace=False)
         RECORD.graphs += 1
-        RECORD.ops += sum(1 for _ in function.graph.nodes())
+        RECORD.ops += len(list(traced_function.graph.nodes()))
+        function: Callable[..., Any] = traced_function
         return function
 
     return traced if path == "jit-trace" else compiled
@@ -163,7 +178,12 @@ def _judged_by_case(error: BaseException, file: str) -> Seen:
         return {"verdict": "unavailable", "message": missing}
     if isinstance(error, AssertionError) and _is_own_assertion(error, file):
         text = str(error).strip() or f"assertion failed: {_asserting_line(error, file)}"
-        return {**_failed(error), "verdict": "wrong", "message": headline(text), "difference": text[:2000]}
+        return {
+            **_failed(error),
+            "verdict": "wrong",
+            "message": headline(text),
+            "difference": text[:2000],
+        }
     return _failed(error)
 
 
@@ -203,8 +223,8 @@ def headline(text: str) -> str:
     if not lines:
         return ""
     if lines[0].endswith("raised:") and len(lines) > 1:
-        return f"{lines[0]} {lines[1]}"[:1000]
-    return lines[0][:1000]
+        return f"{lines[0]} {lines[1]}"[:500]
+    return lines[0][:500]
 
 
 def _chain(error: BaseException) -> Iterator[BaseException]:
@@ -214,12 +234,16 @@ def _chain(error: BaseException) -> Iterator[BaseException]:
     while current is not None and id(current) not in seen:
         seen.add(id(current))
         yield current
-        current = current.__cause__ or (None if current.__suppress_context__ else current.__context__)
+        current = current.__cause__ or (
+            None if current.__suppress_context__ else current.__context__
+        )
 
 
 def _raised(error: BaseException) -> dict[str, Any]:
     frames = traceback.extract_tb(error.__traceback__)
-    frame = f"{_short(frames[-1].filename)}:{frames[-1].lineno} in {frames[-1].name}" if frames else ""
+    frame = (
+        f"{_short(frames[-1].filename)}:{frames[-1].lineno} in {frames[-1].name}" if frames else ""
+    )
     bases = [_qualified(base) for base in type(error).__mro__[1:-1]]
     return {
         "type": _qualified(type(error)),
@@ -230,7 +254,11 @@ def _raised(error: BaseException) -> dict[str, Any]:
 
 
 def _qualified(kind: type) -> str:
-    return kind.__qualname__ if kind.__module__ == "builtins" else f"{kind.__module__}.{kind.__qualname__}"
+    return (
+        kind.__qualname__
+        if kind.__module__ == "builtins"
+        else f"{kind.__module__}.{kind.__qualname__}"
+    )
 
 
 def _is_out_of_memory(error: BaseException) -> bool:
@@ -254,10 +282,6 @@ def _is_own_assertion(error: AssertionError, file: str) -> bool:
 def _asserting_line(error: AssertionError, file: str) -> str:
     frames = [f for f in traceback.extract_tb(error.__traceback__) if f.filename == file]
     return (frames[-1].line or "") if frames else ""
-
-
-def _place(file: str, case_file: str, name: str) -> str:
-    return name if file == case_file else _short(file)
 
 
 def _short(file: str) -> str:

@@ -23,11 +23,13 @@ import tempfile
 import threading
 import time
 import traceback
-from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn
 
-from harness.worker import PROTOCOL, child, host, observe, warm
+from harness.worker import PROTOCOL, child, host, observe, texts, warm
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
 
 OUTPUT_TAIL_BYTES = 12_000
 OUTPUT_LIMIT_BYTES = 64 * 1024 * 1024
@@ -68,14 +70,16 @@ class Server:
         self._warmth = warm.Warmth()
         if self._fork:
             self._warmth.import_torch()
-        self._answer({
-            "ready": True,
-            "protocol": PROTOCOL,
-            "fork": self._fork and not self._warmth.failure,
-            "failure": self._warmth.failure,
-            "threads": host.thread_count(),
-            "seconds": round(time.perf_counter() - started, 3),
-        })
+        self._answer(
+            {
+                "ready": True,
+                "protocol": PROTOCOL,
+                "fork": self._fork and not self._warmth.failure,
+                "failure": self._warmth.failure,
+                "threads": host.thread_count(),
+                "seconds": round(time.perf_counter() - started, 3),
+            }
+        )
         while True:
             timeout = self._next_look() if self._running else None
             for line in self._lines.wait(timeout):
@@ -159,7 +163,7 @@ class Server:
 
     def _next_look(self) -> float:
         now = time.monotonic()
-        due = min(r.started + r.request["deadline_s"] for r in self._running.values())
+        due: float = min(r.started + r.request["deadline_s"] for r in self._running.values())
         return max(0.0, min(_TICK_S, due - now))
 
     def _look(self) -> None:
@@ -184,7 +188,9 @@ class Server:
             self._end(running, "out-of-memory")
         with contextlib.suppress(OSError):
             if os.path.getsize(running.request["output"]) > OUTPUT_LIMIT_BYTES:
-                os.truncate(running.request["output"], 0)  # it is opened for appending: the tail remains
+                os.truncate(
+                    running.request["output"], 0
+                )  # it is opened for appending: the tail remains
 
     def _end(self, running: Running, why: str) -> None:
         running.ended_for = running.ended_for or why
@@ -207,7 +213,7 @@ class Server:
             seen = {**_ended(running, status), **_counted(seen)}
             seen["seconds"] = round(seconds, 4)
         seen["peak_bytes"] = max(seen.get("peak_bytes", 0), running.peak_bytes)
-        seen["output"] = _tail(request["output"])
+        seen["output"] = texts.clean(_tail(request["output"]), texts.cleaner(request))
         seen["isolation"] = running.isolation
         shutil.rmtree(request["root"], ignore_errors=True)
         self._answer({"id": request["id"], "seen": seen})
@@ -282,7 +288,10 @@ def _tail(path: str) -> str:
 
 def _redirect(output: str) -> None:
     """Standard input from nowhere, standard output and error to the probe's own file."""
-    nowhere, file = os.open(os.devnull, os.O_RDONLY), os.open(output, os.O_WRONLY | os.O_CREAT | os.O_APPEND)
+    nowhere, file = (
+        os.open(os.devnull, os.O_RDONLY),
+        os.open(output, os.O_WRONLY | os.O_CREAT | os.O_APPEND),
+    )
     os.dup2(nowhere, 0)
     os.dup2(file, 1)
     os.dup2(file, 2)

@@ -6,13 +6,16 @@ they are handed to `referee`, which asks a float64 run who is right.
 
 from __future__ import annotations
 
+import cmath
 import math
-from collections.abc import Callable
 from dataclasses import dataclass
 from types import FunctionType, ModuleType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import torch
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 _MAX_DEPTH = 12
 
@@ -74,9 +77,13 @@ def _snapshot(value: Any, home: str, depth: int, seen: dict[int, str]) -> Node:
         return _function(value, below)
     if isinstance(value, type) and value.__module__ == home:
         attributes = {k: v for k, v in vars(value).items() if _is_data(k, v)}
-        return Node(f"class {value.__qualname__}", tuple((f".{k}", below(v)) for k, v in attributes.items()))
+        return Node(
+            f"class {value.__qualname__}", tuple((f".{k}", below(v)) for k, v in attributes.items())
+        )
     if type(value).__module__ == home:
-        return Node(type(value).__qualname__, tuple((f".{k}", below(v)) for k, v in _attributes(value)))
+        return Node(
+            type(value).__qualname__, tuple((f".{k}", below(v)) for k, v in _attributes(value))
+        )
     return Node("opaque", type(value).__qualname__)
 
 
@@ -106,7 +113,9 @@ def _tensor(value: torch.Tensor) -> Node:
             plain = plain.to_dense()
         copy = plain.resolve_conj().resolve_neg().cpu().clone()
     except Exception as error:  # a subclass that forbids it: its kind and shape are compared
-        return Node(f"{_type_name(value)} {tuple(value.shape)}", f"not copied: {type(error).__name__}")
+        return Node(
+            f"{_type_name(value)} {tuple(value.shape)}", f"not copied: {type(error).__name__}"
+        )
     return Node(f"tensor {str(value.dtype).replace('torch.', '')} {tuple(value.shape)}", copy)
 
 
@@ -125,15 +134,15 @@ def _module(value: torch.nn.Module) -> Node:
             parts.append((f".{name}.grad", _tensor(parameter.grad)))
     parts.extend((f".{name}", _tensor(buffer)) for name, buffer in value.named_buffers())
     for name, item in vars(value).items():
-        if not name.startswith("_") and name != "training" and _is_data(name, item):
-            if not isinstance(item, (torch.nn.Module, torch.Tensor)):
-                parts.append((f".{name}", _snapshot(item, "", _MAX_DEPTH - 3, {})))
+        is_own = not name.startswith("_") and name != "training" and _is_data(name, item)
+        if is_own and not isinstance(item, (torch.nn.Module, torch.Tensor)):
+            parts.append((f".{name}", _snapshot(item, "", _MAX_DEPTH - 3, {})))
     return Node(f"module {_type_name(value)}", tuple(parts))
 
 
 def _function(value: FunctionType, below: Callable[[Any], Node]) -> Node:
     parts = [(f".{k}", below(v)) for k, v in vars(value).items() if k != "__wrapped__"]
-    for name, cell in zip(value.__code__.co_freevars, value.__closure__ or ()):
+    for name, cell in zip(value.__code__.co_freevars, value.__closure__ or (), strict=False):
         try:
             parts.append((f" closing over {name}", below(cell.cell_contents)))
         except ValueError:  # an empty cell
@@ -147,9 +156,9 @@ def module_state(module: ModuleType) -> Node:
     for name, value in vars(module).items():
         if name.startswith("__") or isinstance(value, ModuleType):
             continue
-        if getattr(value, "__module__", module.__name__) != module.__name__ and callable(value):
-            if not isinstance(value, torch.nn.Module):
-                continue  # imported functions and classes
+        is_foreign = getattr(value, "__module__", module.__name__) != module.__name__
+        if is_foreign and callable(value) and not isinstance(value, torch.nn.Module):
+            continue  # imported functions and classes
         parts.append((name, snapshot(value, module.__name__)))
     return Node("module globals", tuple(parts))
 
@@ -168,7 +177,7 @@ def compare(want: Node, got: Node, where: str = "") -> list[Difference]:
             return [Difference(where, f"{where}: eager has {_keys(keys)}, compiled {_keys(other)}")]
         return [
             found
-            for (key, left), (_, right) in zip(want.value, got.value)
+            for (key, left), (_, right) in zip(want.value, got.value, strict=False)
             for found in compare(left, right, where + key)
         ]
     if want.value != got.value and not (_is_nan(want.value) and _is_nan(got.value)):
@@ -197,7 +206,7 @@ def _is_branch(node: Node) -> bool:
 
 
 def _is_nan(value: Any) -> bool:
-    return isinstance(value, (float, complex)) and value != value
+    return isinstance(value, (float, complex)) and cmath.isnan(value)
 
 
 def _keys(keys: list[str]) -> str:
@@ -244,7 +253,7 @@ def _widen(tensor: torch.Tensor) -> torch.Tensor:
 
 
 def _describe(want: torch.Tensor, got: torch.Tensor) -> str:
-    differ = ~((want == got) | ((want != want) & (got != got)))
+    differ = ~((want == got) | (want.isnan() & got.isnan()))
     count, first = int(differ.sum()), int(differ.reshape(-1).nonzero()[0])
     left, right = want.reshape(-1)[first].item(), got.reshape(-1)[first].item()
     return f"{count} of {want.numel()} elements differ, the first: eager {left}, compiled {right}"

@@ -16,7 +16,11 @@ from typing import Any
 
 from harness.worker.observe import RECORD
 
-_MODULES = ("torch._inductor.compile_fx", "torch._inductor.lowering", "torch._functorch.partitioners")
+_MODULES = (
+    "torch._inductor.compile_fx",
+    "torch._inductor.lowering",
+    "torch._functorch.partitioners",
+)
 
 
 class Warmth:
@@ -64,7 +68,7 @@ class Warmth:
         torch.set_num_threads(1)
         for name in ("torch._inductor.codecache", "torch._inductor.runtime.cache_dir_utils"):
             found = getattr(sys.modules.get(name), "cache_dir", None)
-            if hasattr(found, "cache_clear"):  # memoised in 2.0 and 2.1
+            if found is not None and hasattr(found, "cache_clear"):  # memoised in 2.0 and 2.1
                 found.cache_clear()
 
 
