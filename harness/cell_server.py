@@ -73,7 +73,8 @@ class CellServer:
 
     python: the cell's. env: from `cell_environment`. scratch: a folder of its own, for temporary files
     and the log. fork: warm with forked children, or a fresh process for each probe.
-    Raises from the constructor: ServerFailed when it does not come up.
+    The constructor does not wait for it to come up: it can be closed while it does.
+    Raises from the constructor: ServerFailed when the interpreter cannot be started.
     """
 
     def __init__(self, python: Path, env: Mapping[str, str], scratch: Path, *, fork: bool) -> None:
@@ -84,32 +85,48 @@ class CellServer:
         mode = "fork" if fork else "process"
         boot = BOOT.format(module="harness.worker.server")
         folders = {name: str(temporary) for name in ("TMPDIR", "TEMP", "TMP")}
-        with self._log.open("ab") as log:
-            self._child = process.start(
-                (str(python), "-X", "faulthandler", "-c", boot, str(_ABOVE), mode),
-                env={**env, **folders},
-                cwd=temporary,
-                stdin=process.PIPE,
-                stdout=process.PIPE,
-                stderr=log.fileno(),
-            )
+        try:
+            with self._log.open("ab") as log:
+                self._child = process.start(
+                    (str(python), "-X", "faulthandler", "-c", boot, str(_ABOVE), mode),
+                    env={**env, **folders},
+                    cwd=temporary,
+                    stdin=process.PIPE,
+                    stdout=process.PIPE,
+                    stderr=log.fileno(),
+                )
+        except OSError as error:
+            raise ServerFailed(str(error), "") from error
         self._ids = itertools.count(1)
-        self._waiting: dict[int, queue.Queue[dict[str, Any] | None]] = {0: queue.Queue(1)}
+        self._waiting: dict[int, queue.Queue[dict[str, Any] | None]] = {}
         self._lock = threading.Lock()
+        self._came_up = threading.Event()
+        self._ready: dict[str, Any] = {}
         self.is_dead = False
         threading.Thread(target=self._read, name="answers", daemon=True).start()
-        try:
-            self.ready = self._take(0, _READY_DEADLINE_S)
-        except ServerDied as death:
+
+    @property
+    def ready(self) -> dict[str, Any]:
+        """What the server says of itself once it is up; waits for that. Raises: ServerFailed."""
+        self._wait_until_up()
+        return self._ready
+
+    def _wait_until_up(self) -> None:
+        if not self._came_up.wait(_READY_DEADLINE_S):
             self.close()
-            raise ServerFailed(death.signal, death.log) from death
+            log = f"{self.log_tail()}\nthe server did not answer in {_READY_DEADLINE_S:g} s"
+            raise ServerFailed(_signal_name(self._child.returncode), log.strip())
+        if not self._ready:
+            death = self._died()
+            raise ServerFailed(death.signal, death.log)
 
     def probe(self, request: Mapping[str, Any]) -> dict[str, Any]:
         """Runs one probe and returns what was seen, fields of results.Observation.
 
         request: `case`, `file`, `kind`, `path`, `device`, `deadline_s`, `memory_bytes`, `isolation`.
-        Raises: ServerDied.
+        Raises: ServerDied; ServerFailed when the server does not come up.
         """
+        self._wait_until_up()
         number = next(self._ids)
         whole = {**request, "id": number, "folder": str(self._scratch / f"probe-{number}")}
         with self._lock:
@@ -120,7 +137,7 @@ class CellServer:
                 assert self._child.stdin is not None
                 self._child.stdin.write(json.dumps(whole).encode() + b"\n")
                 self._child.stdin.flush()
-            except OSError:
+            except (OSError, ValueError):  # it is gone, or was closed by another thread
                 self.is_dead = True
         answer = self._take(number, request["deadline_s"] + _GRACE_S)
         seen: dict[str, Any] = answer["seen"]
@@ -128,14 +145,19 @@ class CellServer:
 
     def close(self) -> None:
         """Ends the server with all its children, and waits for that. May be called again."""
-        with suppress(OSError):
+        self.is_dead = True
+        with suppress(OSError, ValueError):
             assert self._child.stdin is not None
             self._child.stdin.close()  # it ends what it runs, and leaves
-        with suppress(Exception):
+        if not self._has_left():
+            process.end_group(self._child.pid)
+            self._has_left()
+
+    def _has_left(self) -> bool:
+        # Once it is reaped its number may be another's: nothing is signalled after this.
+        with suppress(Exception):  # TimeoutExpired
             self._child.wait(timeout=_CLOSE_S)
-        process.end_group(self._child.pid)
-        with suppress(Exception):
-            self._child.wait(timeout=_CLOSE_S)
+        return self._child.returncode is not None
 
     def _take(self, number: int, limit_s: float) -> dict[str, Any]:
         try:
@@ -152,10 +174,8 @@ class CellServer:
         return answer
 
     def _died(self) -> ServerDied:
-        with suppress(Exception):
-            self._child.wait(timeout=_CLOSE_S)
-        status = self._child.returncode
-        return ServerDied(_signal_name(status), self.log_tail())
+        self._has_left()
+        return ServerDied(_signal_name(self._child.returncode), self.log_tail())
 
     def log_tail(self) -> str:
         """The last of what the server itself wrote: torch's warnings, and faulthandler's traceback."""
@@ -167,17 +187,23 @@ class CellServer:
 
     def _read(self) -> None:
         assert self._child.stdout is not None
-        with suppress(OSError, ValueError):
-            for line in self._child.stdout:
+        # What is no answer of ours means a server that nobody can talk to: as if it had died.
+        with self._child.stdout as answers, suppress(OSError, ValueError, AttributeError):
+            for line in answers:
                 message = json.loads(line)
+                if message.get("ready"):
+                    self._ready = message
+                    self._came_up.set()
                 waiting = self._waiting.get(message.get("id", 0))
                 if waiting is not None:
-                    waiting.put(message)
+                    with suppress(queue.Full):
+                        waiting.put_nowait(message)
         with self._lock:
             self.is_dead = True
             for waiting in self._waiting.values():
                 with suppress(queue.Full):
                     waiting.put_nowait(None)
+        self._came_up.set()
 
 
 def _signal_name(status: int | None) -> str:

@@ -190,6 +190,12 @@ def _add_report(commands: argparse._SubParsersAction[_Parser]) -> None:
         metavar="FILE",
         help="a journal to read instead of the one in the reports' folder; may be repeated",
     )
+    parser.add_argument(
+        "--publish",
+        type=Path,
+        metavar="DIR",
+        help="also write the table there, for publication: support.json, support.md, index.html",
+    )
 
 
 def _add_merge(commands: argparse._SubParsersAction[_Parser]) -> None:

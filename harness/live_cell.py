@@ -34,24 +34,34 @@ class LiveCell:
         self._starts = 0
         self._is_ended = False
         self._failure: ServerFailed | None = None
+        self.has_come_up = False
+        """Whether a server of this cell ever took a probe."""
 
     def probe(self, probe: Probe, isolation: str = "") -> dict[str, Any]:
         """What the worker saw. isolation: overrides the plan's.
 
         Raises: ServerDied; ServerFailed where no server comes up; ServerDied when the cell was ended.
         """
-        return self._living_server().probe(
-            {
-                "case": probe.case.id,
-                "file": str(probe.case.file.absolute()),
-                "kind": probe.case.kind,
-                "path": probe.path,
-                "device": probe.cell.device.value,
-                "deadline_s": probe.deadline_s,
-                "memory_bytes": self._memory_bytes,
-                "isolation": isolation or probe.isolation,
-            }
-        )
+        request = {
+            "case": probe.case.id,
+            "file": str(probe.case.file.absolute()),
+            "kind": probe.case.kind,
+            "path": probe.path,
+            "device": probe.cell.device.value,
+            "deadline_s": probe.deadline_s,
+            "memory_bytes": self._memory_bytes,
+            "isolation": isolation or probe.isolation,
+        }
+        try:
+            seen = self._living_server().probe(request)
+        except ServerFailed as failure:
+            self._failure = failure  # the next one would fail too, each after a while
+            raise
+        except ServerDied:
+            self.has_come_up = True
+            raise
+        self.has_come_up = True
+        return seen
 
     def end(self) -> None:
         """Ends the server with all that runs in it; none is started after this."""
@@ -73,9 +83,5 @@ class LiveCell:
             if self._server is None:
                 self._starts += 1
                 folder = self._scratch / f"server-{self._starts}"
-                try:
-                    self._server = CellServer(self._python, self._env, folder, fork=self._fork)
-                except ServerFailed as failure:
-                    self._failure = failure  # the next one would fail too, each after a while
-                    raise
+                self._server = CellServer(self._python, self._env, folder, fork=self._fork)
             return self._server

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 from pydantic.json_schema import GenerateJsonSchema
 
 from harness.matrix_file import MatrixFile
+from harness.reports import support_schema
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -55,6 +56,7 @@ def matrix_schema() -> dict[str, Any]:
 
 SCHEMAS: dict[str, Callable[[], dict[str, Any]]] = {
     "matrix.schema.json": matrix_schema,
+    "support.schema.json": support_schema,
 }
 """File name → what generates it."""
 

@@ -13,7 +13,7 @@ from harness.commands.project import find_project
 from harness.errors import ExitStatus, HarnessError
 from harness.findings import judge
 from harness.journal import Journal, read_records
-from harness.reports import annotation_lines, render_text, write_reports
+from harness.reports import PUBLISHED, annotation_lines, render_text, write_reports
 
 if TYPE_CHECKING:
     import argparse
@@ -29,6 +29,8 @@ def report(options: argparse.Namespace) -> ExitStatus:
     journals = options.journal or [options.reports / JOURNAL]
     records = read(journals)
     findings = judge(records, load_baseline(baseline_folder(options)))
+    if options.publish is not None:
+        write_reports(findings, options.publish, PUBLISHED)
     return publish(findings, options.reports)
 
 

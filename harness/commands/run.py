@@ -49,7 +49,11 @@ def run(options: argparse.Namespace) -> ExitStatus:
         fresh(journal_path)
     stop = threading.Event()
     say: list[Callable[[str], None]] = []
-    store = open_store(options, env, cancel=stop, on_event=say[0])
+
+    def tell(line: str) -> None:
+        say[0](line)  # the display comes into being only when the plan is known
+
+    store = open_store(options, env, cancel=stop, on_event=tell)
     adopted = {_adopted_cell(env_).id: env_ for env_ in map(store.adopt, options.interpreter)}
     cells = (*selection.cells, *(_adopted_cell(one) for one in adopted.values()))
     plan = make_plan(

@@ -30,7 +30,7 @@ version = ""
 if spec is not None and spec.origin:
     try:
         with open(os.path.join(os.path.dirname(spec.origin), "version.py")) as text:
-            named = re.search(r"^__version__ *=.*?['\\"]([^'\\"]+)", text.read(), re.MULTILINE)
+            named = re.search(r"^__version__\\b[^=]*=\\s*['\\"]([^'\\"]+)", text.read(), re.MULTILINE)
             version = named.group(1) if named else ""
     except OSError:
         pass

@@ -41,26 +41,23 @@ _TRASH = ".trash-"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Disk:
-    """Sizes of the file system that the store stands on, in bytes."""
+    """The file system that the store stands on."""
 
-    total_bytes: int
     free_bytes: int
 
     @classmethod
     def at(cls, path: Path) -> Disk:
-        usage = shutil.disk_usage(path)
-        return cls(total_bytes=usage.total, free_bytes=usage.free)
+        return cls(free_bytes=shutil.disk_usage(path).free)
 
 
 def default_budget(disk: Disk, held_bytes: int) -> int:
     """How much the store may hold on this disk when nobody says.
 
     Half of what would be free without it, or all of it up to 40 GB (the cells of the quick profile
-    with their CUDA wheels); but 5 GB, and 5 % of the disk, always stay free.
+    with their CUDA wheels); but 5 GB always stay free.
     """
     available = disk.free_bytes + held_bytes
-    kept_free = max(_LEAST_FREE_BYTES, disk.total_bytes // 20)
-    return max(0, min(available - kept_free, max(_FREELY_USED_BYTES, available // 2)))
+    return max(0, min(available - _LEAST_FREE_BYTES, max(_FREELY_USED_BYTES, available // 2)))
 
 
 def measure(*roots: Path) -> int:

@@ -286,7 +286,8 @@ class EnvironmentStore:
     def _build(self, cell: Cell, lock: Lock, interpreter: Interpreter) -> Environment:
         need = disk.needed_for(lock, self._cache)
         self._room.make(need)
-        self._tell(f"{cell.id}: installing {len(lock.packages)} packages")
+        count = len(lock.packages)
+        self._tell(f"{cell.id}: installing {count} package{'s' if count > 1 else ''}")
 
         def build() -> tuple[Environment, manifest.Contents]:
             return build_environment(

@@ -39,7 +39,7 @@ _NETWORK = re.compile(
 )
 _NO_TORCH_WHEEL = re.compile(r"torch==\S+ has no (?:usable )?wheels|no version of torch==")
 _NO_DATES = re.compile(r"is missing an upload date")
-_HASHES = re.compile(r"Hash mismatch for `([^`]+)`")
+_MISMATCH = re.compile(r"(?:Hash|Size) mismatch for `([^`]+)`")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -111,8 +111,8 @@ def _classify(text: str) -> tuple[NotRunReason, str, bool]:
     told = _Told.read(_CREDENTIALS.sub("***@", text))
     if _DISK_FULL.search(text):
         return NotRunReason.DISK_FULL, f"the disk is full: {told.first_last}", True
-    if mismatch := _HASHES.search(text):
-        detail = f"{mismatch[1]} is not the file that was locked: its hash differs"
+    if mismatch := _MISMATCH.search(text):
+        detail = f"{mismatch[1]} is not the file that was locked: its size or hash differs"
         return NotRunReason.ENVIRONMENT_FAILED, detail, False
     if _OFFLINE.search(text):
         detail = f"offline, and something is not in the cache: {told.cause or told.error}"

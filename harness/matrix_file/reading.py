@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
     from pathlib import Path
 
+    from pydantic.fields import FieldInfo
     from pydantic_core import ErrorDetails
 
     from harness.matrix_file.yaml_text import KeyPath
@@ -146,7 +147,7 @@ def _mistakes_of(details: list[ErrorDetails], document: Document) -> list[Mistak
             lacking.setdefault(path[:-1], []).append(str(path[-1]))
             continue
         if _is_extra(detail):
-            near = near_misses(str(path[-1]), _keys_in(path[:-1]))
+            near = near_misses(str(path[-1]), tuple(_fields_in(path[:-1])))
             meant.update((*path[:-1], key) for key in near[:1])
         is_key = detail["loc"][-1] == "[key]" or _is_extra(detail)
         found.append(Mistake(*document.place_of(path, key=is_key), *_sentence(detail, path)))
@@ -163,7 +164,7 @@ def _lacks(parent: KeyPath, keys: list[str]) -> tuple[str, str]:
     what = _name_of(parent)
     if len(keys) > 1:
         return f"{what} lacks the keys {listed(keys)}", ""
-    about = _description_of((*parent, keys[0]))
+    about = _fields_in(parent)[keys[0]].description or ""
     hint = f"{keys[0]}: {about[:1].lower()}{about[1:]}".rstrip(".")
     return f"{what} lacks the key {shown(keys[0])}", hint
 
@@ -181,24 +182,23 @@ def _sentence(detail: ErrorDetails, path: KeyPath) -> tuple[str, str]:
     if isinstance(slip, Slip):
         return slip.message, slip.hint
     if kind == "extra_forbidden":
-        known = _keys_in(path[:-1])
+        known = tuple(_fields_in(path[:-1]))
         there = f"the keys here are {listed(known)}"
         return f"unknown key {shown(str(path[-1]))}", suggestion(str(path[-1]), known, there)
     if kind == "literal_error":  # of `schema` alone
         return f"{name} is {kind_of(value)} instead of a number", f"write schema: {SCHEMA}"
-    wanted = "a list" if kind in ("tuple_type", "list_type") else "a mapping"
-    if kind not in _SHAPES:
-        return f"{name} is wrong: {detail['msg']}", ""
-    return f"{name} is {kind_of(value)} instead of {wanted}", _shape_hint(wanted, path)
-
-
-_SHAPES = frozenset({"tuple_type", "list_type", "dict_type", "model_type"})
-
-
-def _shape_hint(wanted: str, path: KeyPath) -> str:
+    wanted, example = _SHAPES.get(kind, ("what belongs there", "..."))
     key = str(path[-1])
-    key = key if key.isidentifier() else shown(key)
-    return f"write {key}: [...]" if wanted == "a list" else f"write {key}: {{...}}, or lines below"
+    hint = f"write {key if key.isidentifier() else shown(key)}: {example}"
+    return f"{name} is {kind_of(value)} instead of {wanted}", hint
+
+
+_SHAPES = {
+    "tuple_type": ("a list", "[...]"),
+    "dict_type": ("a mapping", "{...}, or lines below"),
+    "model_type": ("a mapping", "{...}, or lines below"),
+}
+"""What pydantic missed → what that is called, and how it is written."""
 
 
 def _name_of(path: KeyPath) -> str:
@@ -216,30 +216,18 @@ def _name_of(path: KeyPath) -> str:
             return "an entry"
 
 
-def _model_at(path: KeyPath) -> type[BaseModel] | None:
-    """The class that the mapping at `path` is of; None for a mapping with free keys or anything else."""
-    model: Any = MatrixFile
+def _fields_in(path: KeyPath) -> dict[str, FieldInfo]:
+    """The keys that belong into the mapping at `path`, which pydantic found to lack one or have another."""
+    shape: Any = MatrixFile
     for part in path:
-        if isinstance(model, type) and issubclass(model, BaseModel):
-            fields = {field.alias or name: field for name, field in model.model_fields.items()}
-            model = fields[str(part)].annotation if part in fields else None
-        else:  # dict[key, value]: what stands below any key
-            model = getattr(model, "__args__", (None,))[-1]
-    return model if isinstance(model, type) and issubclass(model, BaseModel) else None
+        # Below a class stand its fields, below dict[key, value] the same value for every key.
+        is_class = isinstance(shape, type) and issubclass(shape, BaseModel)
+        shape = _fields_of(shape)[str(part)].annotation if is_class else shape.__args__[-1]
+    return _fields_of(shape)
 
 
-def _keys_in(path: KeyPath) -> tuple[str, ...]:
-    model = _model_at(path)
-    if model is None:
-        return ()
-    return tuple(field.alias or name for name, field in model.model_fields.items())
-
-
-def _description_of(path: KeyPath) -> str:
-    model = _model_at(path[:-1])
-    fields = model.model_fields.items() if model else ()
-    found = (field.description for name, field in fields if path[-1] == (field.alias or name))
-    return next(found, None) or ""
+def _fields_of(model: type[BaseModel]) -> dict[str, FieldInfo]:
+    return {field.alias or name: field for name, field in model.model_fields.items()}
 
 
 # ----------------------------------------------------------------------------- what is sound of a file

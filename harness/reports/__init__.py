@@ -19,12 +19,13 @@ from harness.reports.support import render_support, support_schema
 from harness.reports.text import render_text
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
     from pathlib import Path
 
     from harness.results import Findings
 
 __all__ = [
+    "PUBLISHED",
     "REPORTS",
     "annotation_lines",
     "render_junit",
@@ -46,21 +47,26 @@ REPORTS: dict[str, Callable[[Findings], str]] = {
 }
 """File name → what renders it."""
 
+PUBLISHED = ("support.json", "support.md", "index.html")
+"""Those that are published under docs/, beside their schema."""
+
 _FULL = (errno.ENOSPC, errno.EDQUOT)
 _AGAIN = (
     "nothing that was measured is lost; make room, then write them again: compile-matrix report"
 )
 
 
-def write_reports(findings: Findings, directory: Path) -> tuple[Path, ...]:
-    """Write every report into a folder, which is made where it is missing; return the files.
+def write_reports(
+    findings: Findings, directory: Path, names: Sequence[str] = tuple(REPORTS)
+) -> tuple[Path, ...]:
+    """Write the reports named into a folder, which is made where it is missing; return the files.
 
     All are written beside their places first and moved into them together, so that a reader, or a full disk,
     never meets half a report, and reports of two runs hardly ever stand side by side.
     Raises: HarnessError, with status OUR_FAULT where the disk is full or fails, and USAGE where the folder
     is no place to write into. Whatever stood there before still stands then.
     """
-    texts = {name: render(findings).encode() for name, render in REPORTS.items()}
+    texts = {name: REPORTS[name](findings).encode() for name in names}
     written: list[tuple[Path, Path]] = []
     try:
         directory.mkdir(parents=True, exist_ok=True)

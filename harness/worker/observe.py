@@ -23,6 +23,8 @@ from dataclasses import dataclass, field
 from types import CodeType, ModuleType
 from typing import TYPE_CHECKING, Any
 
+from harness.worker.texts import headline
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
@@ -70,7 +72,7 @@ class Record:
                 self.compiled_code.append(code)
 
     def note_break(self, reason: str, stack: Sequence[Any]) -> None:
-        text, code = _first_line(reason), _graph_break_code(reason)
+        text, code = headline(reason), _graph_break_code(reason)
         last = stack[-1] if stack else None
         found = Break(text, code, last.filename if last else "", (last.lineno or 0) if last else 0)
         if found not in self.breaks:  # a frame is traced again after a break: the same place twice
@@ -86,11 +88,6 @@ def install() -> None:
         if name in sys.modules:
             watch(sys.modules[name])
     sys.meta_path.insert(0, _Finder())
-
-
-def _first_line(text: str) -> str:
-    lines = [line.strip() for line in text.strip().splitlines() if line.strip()]
-    return lines[0][:500] if lines else ""
 
 
 def _graph_break_code(text: str) -> str:
@@ -166,10 +163,13 @@ def _note_given_up(error: Exception) -> None:
     if "SkipFrame" in names:
         inner = error.__cause__ or error.__context__
         if inner is None or "Unsupported" not in {base.__name__ for base in type(inner).__mro__}:
-            RECORD.skipped.append(_first_line(str(error)))
+            RECORD.skipped.append(headline(str(error)))
             return
         error = inner if isinstance(inner, Exception) else error
-    RECORD.note_break(f"{error}" or type(error).__name__, _stack_of(error))
+    inner = error.__cause__ or error.__context__
+    # 2.0 raises some wrappers without a text of their own.
+    reason = headline(str(error)) or (headline(str(inner)) if inner else "")
+    RECORD.note_break(reason or type(inner or error).__name__, _stack_of(error))
 
 
 _WATCHES: dict[str, Callable[[ModuleType], None]] = {

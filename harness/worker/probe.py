@@ -181,7 +181,7 @@ def _judged_by_case(error: BaseException, file: str) -> Seen:
         return {
             **_failed(error),
             "verdict": "wrong",
-            "message": headline(text),
+            "message": texts.headline(text),
             "difference": text[:2000],
         }
     return _failed(error)
@@ -211,20 +211,19 @@ def _failed(error: BaseException) -> Seen:
     is_memory = any(_is_out_of_memory(one) for one in chain)
     return {
         "verdict": "out-of-memory" if is_memory else "error",
-        "message": headline(str(error)) or type(error).__name__,
+        "message": _headline_of(chain),
         "raised": [_raised(one) for one in chain[:10]],
         "traceback": text,
     }
 
 
-def headline(text: str) -> str:
-    """The first line that says something; a wrapper's line (`… raised:`) brings the next with it."""
-    lines = [line.strip() for line in text.strip().splitlines() if line.strip()]
-    if not lines:
-        return ""
-    if lines[0].endswith("raised:") and len(lines) > 1:
-        return f"{lines[0]} {lines[1]}"[:500]
-    return lines[0][:500]
+def _headline_of(chain: list[BaseException]) -> str:
+    """The outermost text there is; a wrapper without one (2.0 has some) leaves it to what it wraps."""
+    for error in chain:
+        text = texts.headline(str(error))
+        if text:
+            return text if error is chain[0] else f"{type(error).__name__}: {text}"
+    return type(chain[-1]).__name__
 
 
 def _chain(error: BaseException) -> Iterator[BaseException]:
@@ -286,8 +285,11 @@ def _asserting_line(error: AssertionError, file: str) -> str:
 
 def _short(file: str) -> str:
     """A path without the machine in it: from `site-packages` or the standard library on."""
-    found = re.search(r"(?:site-packages|lib[/\\]python3\.\d+)[/\\](.+)$", file)
-    return found.group(1).replace("\\", "/") if found else re.split(r"[/\\]", file)[-1]
+    for above in (r"site-packages", r"lib[/\\]python3\.\d+"):
+        found = re.search(above + r"[/\\](.+)$", file)
+        if found:
+            return found.group(1).replace("\\", "/")
+    return re.split(r"[/\\]", file)[-1]
 
 
 def _peak_bytes() -> int:

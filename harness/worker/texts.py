@@ -15,12 +15,16 @@ _ADDRESS = re.compile(r"\b0x[0-9a-fA-F]{6,}\b")
 _PACKAGES = re.compile(r"(?:[A-Za-z]:)?[/\\][^\s\"'`:;,<>]*site-packages[/\\]")
 _LIBRARY = re.compile(r"(?:[A-Za-z]:)?[/\\][^\s\"'`:;,<>]*[/\\]lib[/\\](python3\.\d+[/\\])")
 
+_ABOVE = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+"""The folder that holds the harness; its own frames stand in every traceback."""
+
 
 def cleaner(request: dict[str, Any]) -> list[tuple[str, str]]:
     """What is replaced by what in the texts of one probe, the longest first."""
     pairs = {
         request["file"]: f"{request['case']}.py",
         request.get("root", ""): "<probe>",
+        _ABOVE: "<compile-matrix>",
         tempfile.gettempdir(): "<tmp>",
         sys.prefix: "<environment>",
         sys.base_prefix: "<python>",
@@ -43,3 +47,18 @@ def clean(value: Any, pairs: list[tuple[str, str]]) -> Any:
     if isinstance(value, list):
         return [clean(item, pairs) for item in value]
     return value
+
+
+def headline(text: str) -> str:
+    """The first line of an exception's text that says something, at most 500 characters.
+
+    A wrapper's line (`backend='inductor' raised:`) brings the next with it; a kind of graph break (2.7 and
+    later) its explanation. Where the text begins with the user's own code, it says nothing itself.
+    """
+    own = text.strip().partition("from user code:")[0]
+    lines = [line.strip() for line in own.splitlines() if line.strip()]
+    if len(lines) > 1 and lines[0].endswith("raised:"):
+        return f"{lines[0]} {lines[1]}"[:500]
+    if len(lines) > 1 and lines[1].startswith("Explanation:"):
+        return f"{lines[0]}: {lines[1].partition(':')[2].strip()}"[:500]
+    return lines[0][:500] if lines else ""
