@@ -81,11 +81,11 @@ class CellServer:
         self._scratch = scratch
         self._log = scratch / "server.log"
         temporary = scratch / "tmp"
-        temporary.mkdir(parents=True, exist_ok=True)
         mode = "fork" if fork else "process"
         boot = BOOT.format(module="harness.worker.server")
         folders = {name: str(temporary) for name in ("TMPDIR", "TEMP", "TMP")}
         try:
+            temporary.mkdir(parents=True, exist_ok=True)
             with self._log.open("ab") as log:
                 self._child = process.start(
                     (str(python), "-X", "faulthandler", "-c", boot, str(_ABOVE), mode),
@@ -103,7 +103,8 @@ class CellServer:
         self._came_up = threading.Event()
         self._ready: dict[str, Any] = {}
         self.is_dead = False
-        threading.Thread(target=self._read, name="answers", daemon=True).start()
+        self._reader = threading.Thread(target=self._read, name="answers", daemon=True)
+        self._reader.start()
 
     @property
     def ready(self) -> dict[str, Any]:
@@ -152,6 +153,7 @@ class CellServer:
         if not self._has_left():
             process.end_group(self._child.pid)
             self._has_left()
+        self._reader.join(_CLOSE_S)
 
     def _has_left(self) -> bool:
         # Once it is reaped its number may be another's: nothing is signalled after this.

@@ -34,8 +34,7 @@ class LiveCell:
         self._starts = 0
         self._is_ended = False
         self._failure: ServerFailed | None = None
-        self.has_come_up = False
-        """Whether a server of this cell ever took a probe."""
+        self.has_come_up = False  # whether a server of this cell ever took a probe
 
     def probe(self, probe: Probe, isolation: str = "") -> dict[str, Any]:
         """What the worker saw. isolation: overrides the plan's.

@@ -259,57 +259,79 @@ class Runner:
             except BaseException as error:
                 for future in futures:
                     future.cancel()
+                live.end()  # what is in flight need not be waited for
                 if isinstance(error, ServerFailed):
                     self._raise_if_stopped()
-                    detail = f"the server of the cell did not come up: {error}"
                     reason = NotRunReason.WORKER_FAILED
-                    raise EnvironmentFailed(reason, detail, error.log) from error
+                    raise EnvironmentFailed(reason, _did_not_come_up(error), error.log) from error
                 raise
             for probe in suspects:  # each alone, so that a server that dies has one culprit
                 self._observe_alone(live, probe, record)
 
     def _observe(self, live: LiveCell, probe: Probe, record: CellRecord) -> Probe | None:
-        """Observes a probe; returns it instead when the server died under it and others."""
-        with self._core():
-            try:
+        """Observes a probe; returns it instead when the server died under it and others.
+
+        Raises: Stopped; ServerFailed when no server has ever come up.
+        """
+        try:
+            with self._core():
                 seen = live.probe(probe)
-            except ServerFailed:
+            found = self._believed(live, probe, self._observation(probe, seen, record), record)
+        except ServerFailed as failure:
+            self._raise_if_stopped()
+            if not live.has_come_up:
                 raise
-            except ServerDied:
-                self._raise_if_stopped()
-                return probe
-        self._settle(live, probe, seen, record)
+            self._recorder.observation(self._server_is_gone(probe, failure, record))
+            return None
+        except ServerDied:
+            self._raise_if_stopped()
+            return probe
+        self._recorder.observation(found)
         return None
 
     def _observe_alone(self, live: LiveCell, probe: Probe, record: CellRecord) -> None:
-        with self._core():
-            try:
-                seen = live.probe(probe)
-            except ServerDied as death:
-                self._raise_if_stopped()
-                seen = {
-                    "verdict": "crash",
-                    "message": f"the case ended the server it was forked from ({death})",
-                    "signal": death.signal,
-                    "output": death.log,
-                    "isolation": probe.isolation,
-                }
-        self._settle(live, probe, seen, record)
-
-    def _settle(
-        self, live: LiveCell, probe: Probe, seen: Mapping[str, Any], record: CellRecord
-    ) -> None:
-        """Believes what was seen, or looks again: in a fresh process, where a fork may be to blame."""
-        found = self._observation(probe, seen, record)
-        if found.isolation == "fork" and self._needs_second_look(found):
+        """Observes a probe with nothing else in the server: if that dies, it died of this one."""
+        try:
             with self._core():
-                try:
-                    again = live.probe(probe, isolation="process")
-                except ServerDied:
-                    self._raise_if_stopped()
-                    again = dict(seen)
-            found = self._observation(probe, again, record)
+                seen = live.probe(probe)
+        except ServerFailed as failure:
+            self._raise_if_stopped()
+            self._recorder.observation(self._server_is_gone(probe, failure, record))
+            return
+        except ServerDied as death:
+            self._raise_if_stopped()
+            seen = {
+                "verdict": "crash",
+                "message": f"the case ended the server it was forked from ({death})",
+                "signal": death.signal,
+                "output": death.log,
+                "isolation": probe.isolation,
+            }
+        first = self._observation(probe, seen, record)
+        try:
+            found = self._believed(live, probe, first, record)
+        except ServerDied:
+            self._raise_if_stopped()
+            found = first
         self._recorder.observation(found)
+
+    def _believed(
+        self, live: LiveCell, probe: Probe, found: Observation, record: CellRecord
+    ) -> Observation:
+        """What was seen, or what a second look shows: in a fresh process, where a fork may be to blame.
+
+        Raises: Stopped; ServerDied.
+        """
+        if found.isolation != "fork" or not self._needs_second_look(found):
+            return found
+        with self._core():
+            return self._observation(probe, live.probe(probe, isolation="process"), record)
+
+    def _server_is_gone(
+        self, probe: Probe, failure: ServerFailed, record: CellRecord
+    ) -> Observation:
+        reason, text = NotRunReason.WORKER_FAILED, _did_not_come_up(failure)
+        return not_run(probe, reason, text, self._means.utc(), environment=record.environment)
 
     def _observation(
         self, probe: Probe, seen: Mapping[str, Any], record: CellRecord
@@ -338,6 +360,10 @@ class Runner:
     def _raise_if_stopped(self) -> None:
         if self._stop.is_set():
             raise Stopped
+
+
+def _did_not_come_up(failure: ServerFailed) -> str:
+    return f"the server of the cell did not come up: {failure}"
 
 
 def _bare_record(cell: Cell, means: Means) -> CellRecord:

@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import importlib.util
+import os
 import re
 import runpy
 import sys
+import traceback
 from types import ModuleType
 from typing import Any
+
+from harness.worker import texts
 
 _MODULE_NAME = "compile_matrix_case"
 
@@ -56,18 +60,35 @@ def missing_here(error: BaseException, file: str) -> str:
     """What the case needs and this cell does not have: a sentence, or "" when the error is another.
 
     An import or an attribute of torch itself that does not exist, or syntax of a later Python in the
-    case's own file.
+    case's own file. Where torch itself asked for what it has not, it is torch that failed.
     """
     if isinstance(error, SyntaxError) and error.filename == file:
         return f"needs another Python: {error.msg} (line {error.lineno})"
+    if _was_asked_by_torch(error):
+        return ""
     if isinstance(error, ImportError) and _is_torch(error.name):
         return f"torch has no such module or name here: {error}"
     if isinstance(error, AttributeError):
         owner: Any = getattr(error, "obj", None)
-        named = re.match(r"module '(torch[\w.]*)' has no attribute", str(error))
+        named = re.match(r"module '(torch[\w.]*)' has no attribute", texts.text_of(error))
         if named or (isinstance(owner, ModuleType) and _is_torch(owner.__name__)):
             return f"torch has no such name here: {error}"
     return ""
+
+
+def _was_asked_by_torch(error: BaseException) -> bool:
+    # The import system stands between the two, or a module's own `__getattr__`.
+    frames = [
+        frame
+        for frame in traceback.extract_tb(error.__traceback__)
+        if not frame.filename.startswith("<frozen importlib") and frame.name != "__getattr__"
+    ]
+    if not frames:
+        return False
+    asking = frames[-1].filename
+    home = os.path.dirname(getattr(sys.modules.get("torch"), "__file__", None) or "")
+    installed = re.search(r"[/\\](?:site|dist)-packages[/\\]torch[/\\]", asking)
+    return bool(installed) or (bool(home) and asking.startswith(home + os.sep))
 
 
 def _is_torch(name: str | None) -> bool:

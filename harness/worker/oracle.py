@@ -48,23 +48,33 @@ def execute(file: str, transform: Transform, *, exact: bool = False) -> Executio
 
     exact: in float64, for a referee. Raises what the case raises, and MalformedCase.
     """
-    printed = io.StringIO()
-    with contextlib.redirect_stdout(printed):
-        seed()
-        with _default_device():
-            module = loading.load_case(file)
+    printed = _Printed()
+    try:
+        with contextlib.redirect_stdout(printed):
             seed()
-            calls = _argument_tuples(module)
-        if exact:
-            calls = [tuple(_to_float64(value) for value in call) for call in calls]
-            _widen_globals(module)
-        with _default_dtype(torch.float64 if exact else torch.get_default_dtype()):
-            run = transform(module.run, calls[0])
-            done = [_call(run, call, module) for call in calls]
-    text = printed.getvalue()
-    sys.stdout.write(text)
+            with _default_device():
+                module = loading.load_case(file)
+                seed()
+                calls = _argument_tuples(module)
+            if exact:
+                calls = [tuple(_to_float64(value) for value in call) for call in calls]
+                _widen_globals(module)
+            with _default_dtype(torch.float64 if exact else torch.get_default_dtype()):
+                run = transform(module.run, calls[0])
+                done = [_call(run, call, module) for call in calls]
+    finally:
+        text = printed.getvalue()
+        with contextlib.suppress(OSError, ValueError):  # the case closed it, or no text of its own
+            sys.stdout.write(text)
     sequence = tuple((f"[{i}]", node) for i, node in enumerate(done))
     return Execution(values.Node("calls", sequence), values.module_state(module), text)
+
+
+class _Printed(io.StringIO):
+    """What a case prints, kept even where it closes its stdout."""
+
+    def close(self) -> None:
+        """Nothing."""
 
 
 def seed() -> None:

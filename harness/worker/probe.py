@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
 _MESSAGE_LIMIT = 20_000
 _TRACEBACK_LIMIT = 20_000
+_LIMITS = {"message": 1_000, "difference": 2_000}
 
 Seen = dict[str, Any]
 """Fields of harness.results.Observation that a probe fills, as JSON takes them."""
@@ -50,8 +51,10 @@ def finish(seen: Seen, request: dict[str, Any], seconds: float) -> Seen:
         for found in RECORD.breaks[:50]
     ]
     counted = {"graphs": RECORD.graphs, "ops": RECORD.ops, "recompiles": RECORD.recompiles}
+    cut = {k: seen[k][:limit] for k, limit in _LIMITS.items() if k in seen}
     whole = {
         **seen,
+        **cut,
         **counted,
         "breaks": breaks,
         "seconds": round(seconds, 4),
@@ -177,7 +180,7 @@ def _judged_by_case(error: BaseException, file: str) -> Seen:
     if missing:
         return {"verdict": "unavailable", "message": missing}
     if isinstance(error, AssertionError) and _is_own_assertion(error, file):
-        text = str(error).strip() or f"assertion failed: {_asserting_line(error, file)}"
+        text = texts.text_of(error).strip() or f"assertion failed: {_asserting_line(error, file)}"
         return {
             **_failed(error),
             "verdict": "wrong",
@@ -220,7 +223,7 @@ def _failed(error: BaseException) -> Seen:
 def _headline_of(chain: list[BaseException]) -> str:
     """The outermost text there is; a wrapper without one (2.0 has some) leaves it to what it wraps."""
     for error in chain:
-        text = texts.headline(str(error))
+        text = texts.headline(texts.text_of(error))
         if text:
             return text if error is chain[0] else f"{type(error).__name__}: {text}"
     return type(chain[-1]).__name__
@@ -246,7 +249,7 @@ def _raised(error: BaseException) -> dict[str, Any]:
     bases = [_qualified(base) for base in type(error).__mro__[1:-1]]
     return {
         "type": _qualified(type(error)),
-        "message": str(error)[:_MESSAGE_LIMIT],
+        "message": texts.text_of(error)[:_MESSAGE_LIMIT],
         "bases": bases,
         "frame": frame,
     }
@@ -261,7 +264,7 @@ def _qualified(kind: type) -> str:
 
 
 def _is_out_of_memory(error: BaseException) -> bool:
-    text = str(error)
+    text = texts.text_of(error)
     return (
         isinstance(error, MemoryError)
         or type(error).__name__ == "OutOfMemoryError"

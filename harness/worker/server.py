@@ -34,6 +34,7 @@ if TYPE_CHECKING:
 OUTPUT_TAIL_BYTES = 12_000
 OUTPUT_LIMIT_BYTES = 64 * 1024 * 1024
 _TICK_S = 0.2
+_GENERATIONS = 100
 
 BOOT = "import sys; sys.path.insert(0, sys.argv.pop(1)); import {module} as m; del sys.path[0]; m.main()"
 """What `python -c` runs: the harness is importable for this one import, and hidden from cases after it."""
@@ -41,16 +42,22 @@ BOOT = "import sys; sys.path.insert(0, sys.argv.pop(1)); import {module} as m; d
 
 @dataclass
 class Running:
-    """A probe in flight. pid leads a session of its own; process is set where it was not forked."""
+    """A probe in flight. pid leads a session of its own; process is set where it was not forked.
+
+    result: descriptor of the file that the result is written to; a case may delete the file itself.
+    output: the tail of what it had written when its file was emptied last.
+    """
 
     request: dict[str, Any]
     pid: int
     started: float
     isolation: str
     base_bytes: int
+    result: int
     process: subprocess.Popen[bytes] | None = None
     ended_for: str = ""
     peak_bytes: int = 0
+    output: bytes = b""
     next_look: float = 0.0
 
 
@@ -80,15 +87,16 @@ class Server:
                 "seconds": round(time.perf_counter() - started, 3),
             }
         )
-        while True:
-            timeout = self._next_look() if self._running else None
-            for line in self._lines.wait(timeout):
-                request = json.loads(line)
-                self._start(request)
-            self._look()
-            if self._lines.is_ended:
-                self._end_all()
-                return
+        try:
+            while not self._lines.is_ended:
+                timeout = self._next_look() if self._running else None
+                for line in self._lines.wait(timeout):
+                    self._start(json.loads(line))
+                self._look()
+        except BrokenPipeError:  # the harness is gone: nobody waits for an answer
+            return
+        finally:
+            self._end_all()
 
     def _answer(self, message: dict[str, Any]) -> None:
         data = json.dumps(message, ensure_ascii=True).encode() + b"\n"
@@ -109,6 +117,7 @@ class Server:
             "output": os.path.join(folder, "output.txt"),
             "folder": os.path.join(folder, "run"),
             "root": folder,
+            "parent": os.getpid(),
             "environment": {
                 "TORCHINDUCTOR_CACHE_DIR": os.path.join(folder, "inductor"),
                 "TRITON_CACHE_DIR": os.path.join(folder, "triton"),
@@ -116,24 +125,27 @@ class Server:
             },
         }
         now = time.monotonic()
+        result = os.open(request["result"], os.O_RDONLY | os.O_CREAT, 0o600)
         if fork:
             base = host.resident_bytes(os.getsid(0)) if host.IS_LINUX else 0
-            pid = self._fork_child(request)
-            self._running[pid] = Running(request, pid, now, "fork", base)
+            pid = self._fork_child(request, result)
+            self._running[pid] = Running(request, pid, now, "fork", base, result)
         else:
             process = self._start_process(request)
-            self._running[process.pid] = Running(request, process.pid, now, "process", 0, process)
+            running = Running(request, process.pid, now, "process", 0, result, process)
+            self._running[process.pid] = running
 
-    def _fork_child(self, request: dict[str, Any]) -> int:
+    def _fork_child(self, request: dict[str, Any], result: int) -> int:
         pid = os.fork()
         if pid:
             return pid
         try:
             os.setsid()
-            host.die_with_parent()
+            host.die_with_parent(request["parent"])
             self._lines.forget_parent()
             _redirect(request["output"])
-            os.close(self._answers)
+            for ours in (self._answers, result, *(r.result for r in self._running.values())):
+                os.close(ours)
             self._warmth.settle_child()
             child.serve(request)
         except BaseException:
@@ -184,13 +196,17 @@ class Server:
         used = max(0, host.resident_bytes(running.pid) - running.base_bytes)
         running.peak_bytes = max(running.peak_bytes, used)
         bound = running.request["memory_bytes"]
-        if bound and used > bound:
+        if bound and used > bound and self._is_beyond(running, bound):
             self._end(running, "out-of-memory")
         with contextlib.suppress(OSError):
             if os.path.getsize(running.request["output"]) > OUTPUT_LIMIT_BYTES:
-                os.truncate(
-                    running.request["output"], 0
-                )  # it is opened for appending: the tail remains
+                running.output = _tail(running)  # what comes later is appended to an empty file
+                os.truncate(running.request["output"], 0)
+
+    def _is_beyond(self, running: Running, bound: int) -> bool:
+        """A page that the server and all children of a probe share was counted in each of them."""
+        shared_out = host.proportional_bytes(running.pid)
+        return not shared_out or shared_out - running.base_bytes > bound
 
     def _end(self, running: Running, why: str) -> None:
         running.ended_for = running.ended_for or why
@@ -208,20 +224,24 @@ class Server:
             host.kill_group(running.pid)  # the leader is gone; its group may not be
         self._end_orphans()
         request = running.request
-        seen = _read_result(request["result"])
+        seen = _read_result(running.result)
         if seen is None or running.ended_for:
             seen = {**_ended(running, status), **_counted(seen)}
             seen["seconds"] = round(seconds, 4)
         seen["peak_bytes"] = max(seen.get("peak_bytes", 0), running.peak_bytes)
-        seen["output"] = texts.clean(_tail(request["output"]), texts.cleaner(request))
+        text = _tail(running).decode("utf-8", "replace")
+        seen["output"] = texts.clean(text, texts.cleaner(request))
         seen["isolation"] = running.isolation
         shutil.rmtree(request["root"], ignore_errors=True)
         self._answer({"id": request["id"], "seen": seen})
 
     def _end_orphans(self) -> None:
         """What a probe left running outside its group has become our child; it is nobody's probe."""
-        for pid in host.children_of(os.getpid()):
-            if pid not in self._running:
+        for _ in range(_GENERATIONS):  # the children of an orphan become ours in turn
+            orphans = [p for p in host.children_of(os.getpid()) if p not in self._running]
+            if not orphans:
+                return
+            for pid in orphans:
                 with contextlib.suppress(OSError):
                     os.kill(pid, signal.SIGKILL)
                     os.waitpid(pid, 0)
@@ -233,16 +253,16 @@ class Server:
         self._end_orphans()
 
 
-def _read_result(path: str) -> dict[str, Any] | None:
-    try:
-        with open(path, encoding="utf-8") as stream:
-            line = stream.readline()
-    except OSError:
-        return None
-    if not line.endswith("\n"):
-        return None
-    found: dict[str, Any] = json.loads(line)
-    return found
+def _read_result(descriptor: int) -> dict[str, Any] | None:
+    """The last whole line that is a result; a case may have written to the file, too. Closes it."""
+    with open(descriptor, "rb") as stream:
+        lines = stream.read().split(b"\n")[:-1]
+    for line in reversed(lines):
+        with contextlib.suppress(ValueError):
+            found: Any = json.loads(line)
+            if isinstance(found, dict) and found.get("verdict") and "peak_bytes" in found:
+                return found
+    return None
 
 
 def _counted(seen: dict[str, Any] | None) -> dict[str, Any]:
@@ -275,15 +295,15 @@ def _signal_name(number: int) -> str:
         return f"signal {number}"
 
 
-def _tail(path: str) -> str:
-    try:
-        with open(path, "rb") as stream:
-            size = stream.seek(0, os.SEEK_END)
-            stream.seek(max(0, size - OUTPUT_TAIL_BYTES))
-            text = stream.read().decode("utf-8", "replace")
-    except OSError:
-        return ""
-    return f"[cut]\n{text}" if size > OUTPUT_TAIL_BYTES else text
+def _tail(running: Running) -> bytes:
+    """The last of what the probe wrote, of which the first may have been thrown away already."""
+    data = running.output
+    with contextlib.suppress(OSError), open(running.request["output"], "rb") as stream:
+        size = stream.seek(0, os.SEEK_END)
+        stream.seek(max(0, size - OUTPUT_TAIL_BYTES))
+        data += stream.read()
+    is_whole = len(data) <= OUTPUT_TAIL_BYTES and not running.output
+    return data if is_whole else b"[cut]\n" + data[-OUTPUT_TAIL_BYTES:]
 
 
 def _redirect(output: str) -> None:

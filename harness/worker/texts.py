@@ -49,6 +49,14 @@ def clean(value: Any, pairs: list[tuple[str, str]]) -> Any:
     return value
 
 
+def text_of(error: BaseException) -> str:
+    """What an exception says; "" where it cannot be turned into text."""
+    try:
+        return str(error)
+    except BaseException:
+        return ""
+
+
 def headline(text: str) -> str:
     """The first line of an exception's text that says something, at most 500 characters.
 

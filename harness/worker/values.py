@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import cmath
 import math
+import re
 from dataclasses import dataclass
 from types import FunctionType, ModuleType
 from typing import TYPE_CHECKING, Any
@@ -63,10 +64,10 @@ def _snapshot(value: Any, home: str, depth: int, seen: dict[int, str]) -> Node:
         return _snapshot(inner, home, depth + 1, seen)
 
     if isinstance(value, dict):
-        pairs = tuple((f"[{key!r}]", below(item)) for key, item in value.items())
+        pairs = tuple((f"[{_repr(key)}]", below(item)) for key, item in value.items())
         return Node(_type_name(value), pairs)
     if isinstance(value, (set, frozenset)):
-        return Node(_type_name(value), tuple(sorted(map(repr, value))))
+        return Node(_type_name(value), tuple(sorted(map(_repr, value))))
     if isinstance(value, (list, tuple)) or _type_name(value) == "deque":
         return Node(_type_name(value), tuple((f"[{i}]", below(v)) for i, v in enumerate(value)))
     if isinstance(value, torch.nn.Module):
@@ -85,6 +86,11 @@ def _snapshot(value: Any, home: str, depth: int, seen: dict[int, str]) -> Node:
             type(value).__qualname__, tuple((f".{k}", below(v)) for k, v in _attributes(value))
         )
     return Node("opaque", type(value).__qualname__)
+
+
+def _repr(value: Any) -> str:
+    """Without the address that the default representation ends in: a case is loaded afresh each time."""
+    return re.sub(r" at 0x[0-9a-fA-F]+", "", repr(value))
 
 
 def _type_name(value: Any) -> str:
@@ -141,7 +147,9 @@ def _module(value: torch.nn.Module) -> Node:
 
 
 def _function(value: FunctionType, below: Callable[[Any], Node]) -> Node:
-    parts = [(f".{k}", below(v)) for k, v in vars(value).items() if k != "__wrapped__"]
+    # Dynamo marks functions that it knows with attributes of its own.
+    own = {k: v for k, v in vars(value).items() if k != "__wrapped__" and "_torch" not in k}
+    parts = [(f".{k}", below(v)) for k, v in own.items()]
     for name, cell in zip(value.__code__.co_freevars, value.__closure__ or (), strict=False):
         try:
             parts.append((f" closing over {name}", below(cell.cell_contents)))

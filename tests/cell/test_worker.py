@@ -1,0 +1,225 @@
+"""The worker in two real cells: what a case does to its process never reaches its neighbours or us."""
+
+from __future__ import annotations
+
+import re
+import time
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from tests.cell.bench import HOSTILE, ROOT, Bench, is_alive, wait_until
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+pytestmark = pytest.mark.cell
+
+MEGABYTE = 1_000_000
+
+
+# -------------------------------------------------------------------------------- the warm server
+
+
+def threads_of(bench: Bench) -> int:
+    return len(list(Path(f"/proc/{bench.server._child.pid}/task").iterdir()))
+
+
+def test_the_server_has_one_thread_when_it_is_ready(bench: Bench) -> None:
+    assert bench.server.ready["failure"] == ""
+    assert bench.server.ready["fork"] is True
+    assert bench.server.ready["threads"] == 1
+
+
+def test_the_server_has_one_thread_after_it_compiled_with_inductor(bench: Bench) -> None:
+    seen = bench.probe(ROOT / "cases/gate/decorator.py", "inductor")
+    assert (seen["verdict"], seen["isolation"]) == ("full", "fork")
+    assert threads_of(bench) == 1
+    after = bench.probe(ROOT / "cases/gate/function_call.py", "aot")
+    assert (after["verdict"], after["isolation"]) == ("full", "fork")
+
+
+# -------------------------------------------------------------------------------- the same both ways
+
+SAME = (
+    # case, path, the verdict in the oldest cell, in the newest
+    ("gate/decorator", "inductor", "full", "full"),
+    ("gate/function_call", "aot", "full", "full"),
+    ("breaks/explicit", "dynamo", "partial", "partial"),
+    ("breaks/print_call", "dynamo", None, None),
+    ("breaks/fullgraph", "dynamo", "error", "error"),
+    ("fallback/disabled_helper", "dynamo", "uncompiled", "uncompiled"),
+    ("wrong/lost_closure_mutation", "dynamo", None, None),
+    ("api/flex_attention", "dynamo", "unavailable", None),
+    ("models/batch_norm", "aot", "full", "full"),
+)
+
+
+@pytest.mark.parametrize(("case", "path", "oldest", "newest"), SAME)
+def test_a_fork_and_a_fresh_process_see_the_same(
+    bench: Bench, case: str, path: str, oldest: str | None, newest: str | None
+) -> None:
+    file = ROOT / f"cases/{case}.py"
+    forked, fresh = (bench.probe(file, path, isolation=way) for way in ("fork", "process"))
+    assert (forked.pop("isolation"), fresh.pop("isolation")) == ("fork", "process")
+    assert comparable(forked) == comparable(fresh)
+    expected = oldest if bench.built.cell.torch.startswith("2.0.") else newest
+    assert forked["verdict"] == (expected or forked["verdict"])
+
+
+def comparable(seen: dict[str, Any]) -> dict[str, Any]:
+    """A result without what may differ from one look to the next."""
+    return {
+        key: value for key, value in seen.items() if key not in ("seconds", "peak_bytes", "output")
+    }
+
+
+# ------------------------------------------------------------------------------------ hostile cases
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Expected:
+    """What becomes of a hostile case. message, output: what stands somewhere in them."""
+
+    verdict: str
+    message: str = ""
+    output: str = ""
+    signal: str = ""
+    exit_status: int | None = None
+    raised: tuple[str, ...] | None = None
+
+
+def raises(kind: str, message: str = "") -> Expected:
+    return Expected(verdict="error", message=message, raised=(kind,))
+
+
+def wrong(message: str) -> Expected:
+    return Expected(verdict="wrong", message=message)
+
+
+FULL = Expected(verdict="full")
+
+ENDS: dict[str, Expected] = {
+    "adds_in_another_order": FULL,
+    "asserts": wrong("one and nothing is not two"),
+    "asserts_through_torch": wrong("Tensor-likes are not close"),
+    "changes_folder": FULL,
+    "changes_its_mind": Expected(verdict="invalid", message="two eager runs differ"),
+    "closes_streams": FULL,
+    "computes_in_half": wrong("distance to a float64 run"),
+    "deletes_its_folder": FULL,
+    "differs_at_length": wrong("eager has ['keykeykey"),
+    "eats_memory": Expected(verdict="out-of-memory", message="beyond its bound of 0.279 GiB"),
+    "exits_in_check": raises("SystemExit"),
+    "exits_in_run": Expected(verdict="invalid", message="eager fails: 0"),
+    "fails_in_eager": Expected(verdict="invalid", message="eager fails: "),
+    "fails_to_load": Expected(verdict="invalid", message="a_package_that_nobody_has"),
+    "finds_torch_broken": raises("AttributeError", "relu"),
+    "floods_captured_output": Expected(verdict="partial", output="yyyy\n"),
+    "floods_output": Expected(verdict="full", output="the end of the flood\n"),
+    "forgets_a_buffer": wrong("global model.seen: "),
+    "forgets_a_global": wrong("global calls: eager 1, compiled 0"),
+    "forgets_to_print": wrong("printed text: eager 'a line for the reader"),
+    "forks_children": Expected(verdict="full", output="child: "),
+    "forks_many_children": FULL,
+    "gives_no_tuple": Expected(verdict="invalid", message="must return a tuple"),
+    "gives_nothing": Expected(verdict="invalid", message="must return a tuple"),
+    "hangs": Expected(verdict="timeout", message="deadline of 3 s", output="in wait_for_ever"),
+    "hangs_on": Expected(verdict="timeout", message="deadline of 3 s", output="in check"),
+    "is_keyed_by_functions": FULL,
+    "is_refused_memory": Expected(verdict="out-of-memory", message="memory"),
+    "is_wrong_alone": wrong("eager 1.0, compiled 2.0"),
+    "is_wrong_the_second_time": wrong("call[1] returns: "),
+    "kills_itself": Expected(verdict="crash", message="SIGKILL", signal="SIGKILL"),
+    "leaves_a_daemon": Expected(verdict="full", output="daemon: "),
+    "leaves_from_c": Expected(
+        verdict="crash", message="left with status 0 before the probe was done", exit_status=0
+    ),
+    "leaves_its_argument": wrong("leaves its arguments[0]: "),
+    "leaves_its_list": wrong("leaves its arguments[1]: eager has [0], [1], [2], compiled [0], [1]"),
+    "leaves_with_three": Expected(verdict="crash", message="os._exit(3)", exit_status=3),
+    "leaves_with_zero": Expected(verdict="crash", message="os._exit(0)", exit_status=0),
+    "loses_a_gradient": wrong("gradient of argument tensor 0: "),
+    "loses_a_parameter_gradient": wrong("global model: eager has "),
+    "needs_missing_api": Expected(verdict="unavailable", message="a_function_of_the_far_future"),
+    "raises_at_length": Expected(
+        verdict="error", message="outer outer", raised=("RuntimeError", "ValueError")
+    ),
+    "raises_deep": raises("RecursionError"),
+    "raises_only_compiled": raises("KeyError", "only when compiled"),
+    "raises_surrogates": Expected(
+        verdict="error",
+        message="half a pair: \ud800",
+        output="no UTF-8: \ufffd\ufffd\n",
+        raised=("RuntimeError",),
+    ),
+    "raises_unprintable": Expected(verdict="error", message="Unprintable"),
+    "returns_another_dtype": wrong("eager tensor float32 (2,) "),
+    "returns_another_value": wrong("returns['sum']: 2 of 2 elements differ"),
+    "segfaults": Expected(
+        verdict="crash", message="SIGSEGV", signal="SIGSEGV", output="string_at"
+    ),
+    "stops_itself": Expected(verdict="timeout", message="deadline of 3 s"),
+    "tells_of_the_machine": raises("RuntimeError", "~/some/file <tmp>/scratch"),
+    "uses_multiprocessing": FULL,
+    "writes_to_descriptors": FULL,
+}
+
+ENDS_ITS_SERVER = {"kills_its_parent"}
+
+FRESH_TOO = (
+    "closes_streams",
+    "forks_children",
+    "hangs",
+    "leaves_a_daemon",
+    "leaves_with_three",
+    "segfaults",
+    "tells_of_the_machine",
+    "writes_to_descriptors",
+)
+"""Those that meet something else in a fresh process: other descriptors, another parent, no fork."""
+
+
+def test_every_hostile_case_is_expected_to_end_somehow() -> None:
+    assert {file.stem for file in HOSTILE.glob("*.py")} == set(ENDS) | ENDS_ITS_SERVER
+
+
+@pytest.mark.parametrize("name", ENDS)
+def test_a_hostile_case_ends_as_it_should_and_harms_nobody(bench: Bench, name: str) -> None:
+    seen = probe_hostile(bench, name, "fork")
+    expect(ENDS[name], seen)
+
+
+@pytest.mark.parametrize("name", FRESH_TOO)
+def test_a_hostile_case_ends_the_same_in_a_fresh_process(bench: Bench, name: str) -> None:
+    seen = probe_hostile(bench, name, "process")
+    expect(ENDS[name], seen)
+
+
+def probe_hostile(bench: Bench, name: str, isolation: str) -> dict[str, Any]:
+    tight = name in ("eats_memory", "forks_many_children")
+    memory = 300 * MEGABYTE if tight else 4000 * MEGABYTE
+    seen = bench.probe(HOSTILE / f"{name}.py", isolation=isolation, memory_bytes=memory)
+    assert seen["isolation"] == isolation
+    for pid in re.findall(r"^(?:daemon|child): (\d+)$", seen["output"], re.MULTILINE):
+        assert not is_alive(int(pid)), f"{name} left process {pid} behind"
+    assert not bench.server.is_dead
+    assert threads_of(bench) == 1
+    left = [path.name for path in bench.folder.glob("probe-*")]
+    assert not left, "the probe's files are still there"
+    return seen
+
+
+def expect(expected: Expected, seen: dict[str, Any]) -> None:
+    told = f"{seen['message']!r:.1000}\n{seen.get('traceback', '')[-2000:]}\n{seen['output'][-3000:]}"
+    assert seen["verdict"] == expected.verdict, told
+    assert expected.message in seen["message"], told
+    assert expected.output in seen["output"], told
+    assert seen.get("signal", "") == expected.signal, told
+    assert seen.get("exit_status") == expected.exit_status, told
+    if expected.raised is not None:
+        assert tuple(one["type"] for one in seen["raised"]) == expected.raised, told
+    # A result is a line of the journal, which nobody wants to be of megabytes.
+    assert len(repr(seen)) < 100_000
