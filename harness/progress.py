@@ -87,7 +87,8 @@ class _Lines:
 
     def close(self) -> None:
         if self._known:
-            self.say(f"{self._known} results are known from before")
+            what = "1 result is" if self._known == 1 else f"{self._known} results are"
+            self.say(f"{what} known from before")
 
 
 class _Display:

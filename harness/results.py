@@ -99,7 +99,7 @@ class NotRunReason(str, Enum):
     INDEX_UNREACHABLE = "index did not answer"
     ENVIRONMENT_FAILED = "environment could not be built"
     DISK_FULL = "disk full"
-    WORKER_FAILED = "worker did not start"
+    WORKER_FAILED = "worker failed"
     WRONG_DEVICE = "not for this device"
     UNSAFE_MODE = "needs what this platform lacks"
     INTERRUPTED = "interrupted"

@@ -14,12 +14,16 @@ import json
 import os
 import sys
 import time
+import traceback
 from typing import Any, NoReturn
 
 from harness.worker import host, observe, probe
 
 STATUS_NO_ROOM = 98
 """Exit status of a child that could not write its result because the disk is full."""
+
+STATUS_OUR_FAULT = 97
+"""Exit status of a child in which the worker itself failed, whatever the case."""
 
 _OUT_OF_THE_WAY = 200
 """Descriptors from here on are met by no case that goes through the low ones."""
@@ -30,10 +34,17 @@ def serve(request: dict[str, Any]) -> NoReturn:
 
     Standard output and error must already be where the tail is read from.
     """
-    result = _Result(request["result"])
-    _prepare(request)
-    _answer_os_exit(request, result)
-    _leave(result, probe.examine(request), 0)
+    leave = os._exit
+    try:
+        result = _Result(request["result"])
+        _prepare(request)
+        _answer_os_exit(request, result)
+        _leave(result, probe.examine(request), 0)
+    except BaseException:
+        traceback.print_exc()  # it stands in the output of the probe
+        sys.stderr.flush()
+    finally:
+        leave(STATUS_OUR_FAULT)
 
 
 def main() -> NoReturn:

@@ -195,15 +195,20 @@ def _eager_failed(error: BaseException, file: str) -> Seen:
     if missing:
         return {"verdict": "unavailable", "message": missing}
     failed = _failed(error)
-    if failed["verdict"] == "error" and not _is_torch_whole():
+    if failed["verdict"] == "error" and _is_import_of_torch(error):
         return failed  # torch itself cannot be imported: nothing was asked of the case yet
     if failed["verdict"] == "error":
         failed.update(verdict="invalid", message=f"eager fails: {failed['message']}")
     return failed
 
 
-def _is_torch_whole() -> bool:
-    return hasattr(sys.modules.get("torch"), "compile")
+def _is_import_of_torch(error: BaseException) -> bool:
+    """Whether torch was being imported, and did not come up."""
+    frames = traceback.extract_tb(error.__traceback__)
+    is_importing = any(
+        re.search(r"[/\\]torch[/\\]__init__\.py$", frame.filename) for frame in frames
+    )
+    return is_importing and not hasattr(sys.modules.get("torch"), "compile")
 
 
 def _failed(error: BaseException) -> Seen:

@@ -22,7 +22,6 @@ import sys
 import tempfile
 import threading
 import time
-import traceback
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NoReturn
 
@@ -148,10 +147,8 @@ class Server:
                 os.close(ours)
             self._warmth.settle_child()
             child.serve(request)
-        except BaseException:
-            traceback.print_exc()  # our own fault: it stands in the output of the probe
         finally:
-            os._exit(97)
+            os._exit(child.STATUS_OUR_FAULT)
 
     def _start_process(self, request: dict[str, Any]) -> subprocess.Popen[bytes]:
         asked = os.path.join(request["root"], "request.json")
@@ -281,6 +278,9 @@ def _ended(running: Running, status: int) -> dict[str, Any]:
     if status == child.STATUS_NO_ROOM:
         text = "the disk is full: the result of the probe could not be written"
         return {"verdict": "not-run", "not_run": "disk full", "message": text}
+    if status == child.STATUS_OUR_FAULT:
+        text = "our own fault: the worker failed; its traceback stands in the output"
+        return {"verdict": "not-run", "not_run": "worker failed", "message": text}
     if status < 0:
         name = _signal_name(-status)
         return {"verdict": "crash", "message": f"the process was ended by {name}", "signal": name}

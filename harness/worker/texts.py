@@ -12,8 +12,10 @@ import tempfile
 from typing import Any
 
 _ADDRESS = re.compile(r"\b0x[0-9a-fA-F]{6,}\b")
-_PACKAGES = re.compile(r"(?:[A-Za-z]:)?[/\\][^\s\"'`:;,<>]*site-packages[/\\]")
-_LIBRARY = re.compile(r"(?:[A-Za-z]:)?[/\\][^\s\"'`:;,<>]*[/\\]lib[/\\](python3\.\d+[/\\])")
+# Where a path begins: with what a folder has been replaced by, a drive, or a separator.
+_BEGIN = r"(?:<[a-z-]+>|~|[A-Za-z]:)?[/\\]"
+_PACKAGES = re.compile(_BEGIN + r"[^\s\"'`:;,<>]*site-packages[/\\]+")
+_LIBRARY = re.compile(_BEGIN + r"(?:[^\s\"'`:;,<>]*[/\\])?lib[/\\](python3\.\d+[/\\])")
 
 _ABOVE = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 """The folder that holds the harness; its own frames stand in every traceback."""
@@ -32,15 +34,18 @@ def cleaner(request: dict[str, Any]) -> list[tuple[str, str]]:
     }
     real = {os.path.realpath(text): name for text, name in pairs.items() if text}
     both = {**real, **pairs}
+    # Windows: a path in a repr has its separators doubled, and libraries write them either way.
+    both.update({text.replace("\\", "\\\\"): name for text, name in both.items()})
+    both.update({text.replace("\\", "/"): name for text, name in both.items() if ":\\" in text})
     return sorted(((t, n) for t, n in both.items() if len(t) > 3), key=lambda pair: -len(pair[0]))
 
 
 def clean(value: Any, pairs: list[tuple[str, str]]) -> Any:
     """`value` with every text in it cleaned; containers are rebuilt, all else is returned as it is."""
     if isinstance(value, str):
+        for text, name in pairs:  # the whole name of a folder: /home/a is no part of /home/ab
+            value = re.sub(re.escape(text) + r"(?![\w-])", name, value)
         value = _LIBRARY.sub(r"\1", _PACKAGES.sub("", value))
-        for text, name in pairs:
-            value = value.replace(text, name)
         return _ADDRESS.sub("0x…", value)
     if isinstance(value, dict):
         return {key: clean(item, pairs) for key, item in value.items()}

@@ -104,7 +104,7 @@ def test_a_column_without_any_measurement_is_folded_with_its_reason() -> None:
     assert [column.cell.id for column in laid_out.shown] == ["3.12-2.4"]
     assert [column.why_not_run for column in laid_out.folded] == [
         "no interpreter: no Python 3.14",
-        "worker did not start",
+        "worker failed",
     ]
     interrupted = survey(found(cells=(make_cell("3.12-2.4", "2.4.1"),)))
     assert interrupted.folded[0].why_not_run == "no probe was finished"
