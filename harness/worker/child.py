@@ -64,9 +64,16 @@ def _prepare(request: dict[str, Any]) -> None:
     # faulthandler writes to a descriptor of its own, so a case that closes 2 does not silence it.
     log = os.dup(2)
     faulthandler.enable(log, all_threads=True)
-    faulthandler.dump_traceback_later(max(0.5, request["deadline_s"] * 0.95), file=log)
+    faulthandler.dump_traceback_later(_until_dump(request), file=log)
     _no_core_dump()
     observe.RECORD.clear()
+
+
+def _until_dump(request: dict[str, Any]) -> float:
+    """Seconds from now until a hang is to be located: shortly before the server ends this process."""
+    deadline = request["deadline_s"]
+    margin = max(deadline * 0.05, min(1.0, deadline / 2))
+    return max(0.01, float(request["started"] + deadline - margin - time.monotonic()))
 
 
 def _no_core_dump() -> None:

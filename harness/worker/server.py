@@ -110,8 +110,10 @@ class Server:
             fork = False  # a thread that holds a lock would hang the child
         folder = request["folder"]
         os.makedirs(os.path.join(folder, "run"), exist_ok=True)
+        now = time.monotonic()
         request = {
             **request,
+            "started": now,
             "result": os.path.join(folder, "result.json"),
             "output": os.path.join(folder, "output.txt"),
             "folder": os.path.join(folder, "run"),
@@ -123,7 +125,6 @@ class Server:
                 "COMPILE_MATRIX_DEVICE": request["device"],
             },
         }
-        now = time.monotonic()
         result = os.open(request["result"], os.O_RDONLY | os.O_CREAT, 0o600)
         if fork:
             base = host.resident_bytes(os.getsid(0)) if host.IS_LINUX else 0
@@ -297,12 +298,12 @@ def _signal_name(number: int) -> str:
 
 def _tail(running: Running) -> bytes:
     """The last of what the probe wrote, of which the first may have been thrown away already."""
-    data = running.output
+    data, is_whole = running.output, not running.output
     with contextlib.suppress(OSError), open(running.request["output"], "rb") as stream:
         size = stream.seek(0, os.SEEK_END)
         stream.seek(max(0, size - OUTPUT_TAIL_BYTES))
         data += stream.read()
-    is_whole = len(data) <= OUTPUT_TAIL_BYTES and not running.output
+        is_whole = is_whole and size <= OUTPUT_TAIL_BYTES
     return data if is_whole else b"[cut]\n" + data[-OUTPUT_TAIL_BYTES:]
 
 

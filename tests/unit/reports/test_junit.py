@@ -165,7 +165,7 @@ def test_a_failure_carries_its_evidence_and_how_to_see_it_again(realistic: Findi
         "cause: wrong-result",
         "expected: full (worse)",
         "output[0]: 3 items in eager, 1 when compiled",
-        "again: compile-matrix run --fresh --cells 3.13-2.6 --cases bytecode/listcomp_break --paths inductor",
+        "again: compile-matrix run --fresh --reports reports/again --cells 3.13-2.6 --cases bytecode/listcomp_break --paths inductor",
     ):
         assert part in text
     assert "Fatal Python error: Segmentation fault" in (failures["crash"].text or "")

@@ -102,7 +102,7 @@ def test_each_mark_leads_to_its_evidence_without_script(realistic: Findings) -> 
     (evidence,) = root.xpath("//article[@id=$id]", id=refused.xpath("a/@href")[0].removeprefix("#"))
     assert REFUSALS["3.12-2.3"] in words(evidence)
     assert "gate/decorator on dynamo, aot, inductor in 3.12-2.3" in words(evidence)
-    assert "compile-matrix run --fresh --cells 3.12-2.3" in words(evidence)
+    assert "compile-matrix run --fresh --reports reports/again --cells 3.12-2.3" in words(evidence)
 
 
 def test_evidence_holds_what_was_seen(realistic: Findings) -> None:
@@ -268,7 +268,7 @@ def test_an_adopted_cell_is_seen_again_through_its_interpreter() -> None:
     result = make_result(cell.id, "a/b", "dynamo")
     findings = Findings(cells=(cell, other), cases=(), results=(result,), machines=(), generated="")
     page = render_page(findings)
-    assert "compile-matrix run --fresh --interpreter /path/to/python3.12 --cases a/b" in page
+    assert "compile-matrix run --fresh --reports reports/again --interpreter /path/to/python3.12 --cases a/b" in page
     assert "era today" in page
 
 
