@@ -34,7 +34,9 @@ def main(argv: Sequence[str] | None = None) -> int:
         if hasattr(signal, "SIGTERM"):
             signal.signal(signal.SIGTERM, signal.default_int_handler)
         command: Callable[[argparse.Namespace], ExitStatus] = _load(options.command)
-        return int(command(options))
+        status = int(command(options))
+        sys.stdout.flush()  # here, and not at the interpreter's end, where nobody could help it
+        return status
     except HarnessError as error:
         print(error.render(), file=sys.stderr)
         if options.debug:
@@ -162,6 +164,14 @@ def _add_run(commands: argparse._SubParsersAction[_Parser]) -> None:
         metavar="REASON",
         help="record the selected cells as not-run for this reason, without looking",
     )
+    parser.add_argument(
+        "--interpreter",
+        type=Path,
+        action="append",
+        default=[],
+        metavar="PYTHON",
+        help="use this Python with its torch as a cell; nothing is installed into it; may be repeated",
+    )
     _add_store(parser)
 
 
@@ -244,14 +254,6 @@ def _add_selection(parser: argparse.ArgumentParser) -> None:
         choices=("auto", "process"),
         default="auto",
         help="auto: fork from a warm server where that is safe; process: a fresh process for every probe (default: auto)",
-    )
-    parser.add_argument(
-        "--interpreter",
-        type=Path,
-        action="append",
-        default=[],
-        metavar="PYTHON",
-        help="use this Python with its torch as a cell; nothing is installed into it; may be repeated",
     )
 
 

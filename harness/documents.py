@@ -8,11 +8,12 @@ from __future__ import annotations
 
 import argparse
 import difflib
+import json
 import re
 import sys
 from collections import Counter
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from harness import schemas
 from harness.corpus import load_corpus
@@ -25,12 +26,20 @@ ROOT = Path(__file__).resolve().parents[1]
 _COMMAND = "nox -s docs"
 
 
-def readme_parts(table: str, root: Path) -> dict[str, str]:
+def readme_parts(root: Path) -> dict[str, str]:
     """The generated parts of README by the name in their markers.
 
-    table: text of docs/support.md. root: the project. Raises: HarnessError when the table has another form.
+    root: the project, with a published table. Raises: HarnessError when there is none, or when it has
+    another form.
     """
-    return {"table": _summary(table), "corpus": _corpus(root)}
+    try:
+        table = (root / "docs/support.md").read_text(encoding="utf-8")
+        document = json.loads((root / "docs/support.json").read_text(encoding="utf-8"))
+    except (OSError, ValueError) as error:
+        message = f"the published table cannot be read: {error}"
+        hint = "publish one: compile-matrix report --publish docs"
+        raise HarnessError(message, hint=hint, status=ExitStatus.OUR_FAULT) from error
+    return {"table": f"{_summary(table)} {_machines(document)}", "corpus": _corpus(root)}
 
 
 def fill(text: str, parts: dict[str, str]) -> str:
@@ -60,6 +69,18 @@ def _summary(table: str) -> str:
     return f"{body}\n\n{measured[0]}."
 
 
+def _machines(document: dict[str, Any]) -> str:
+    """What measured it, in a sentence."""
+    told = []
+    for machine in document["environment"]["machines"].values():
+        facts = machine["facts"]
+        told.append(
+            f"{facts['system']}, {facts['processor']}, {facts['cores']} cores, {facts['memory']},"
+            f" {facts['compiler']}"
+        )
+    return f"Measured on: {'; '.join(told)}."
+
+
 def _corpus(root: Path) -> str:
     corpus = load_corpus([root / "cases"])
     counted = Counter(case.category for case in corpus.cases)
@@ -76,8 +97,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     readme = ROOT / "README.md"
     before = readme.read_text(encoding="utf-8")
     try:
-        table = (ROOT / "docs/support.md").read_text(encoding="utf-8")
-        after = fill(before, readme_parts(table, ROOT))
+        after = fill(before, readme_parts(ROOT))
     except HarnessError as error:
         sys.stderr.write(error.render() + "\n")
         return int(error.status)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import sys
 from typing import TYPE_CHECKING, Any
 
 from harness import machine
@@ -25,6 +26,8 @@ _JOB_LIMIT = 256
 def plan(options: argparse.Namespace) -> ExitStatus:
     """Prints the plan: as a table, as JSON, or as two lines for GITHUB_OUTPUT."""
     selection = select(options, dict(os.environ))
+    for mistake in selection.mistakes:
+        print(mistake.render(), file=sys.stderr)
     planned = make_plan(
         selection.cells,
         selection.cases,
@@ -43,13 +46,19 @@ def plan(options: argparse.Namespace) -> ExitStatus:
 
 
 def _why_not(cell: CellPlan, selection: Selection) -> str:
+    """Why nothing of the cell would run here. A Python that uv can be asked for is no reason."""
     if cell.impossible is not None:
         return f"{cell.impossible.reason.value}: {cell.impossible.detail}"
     if cell.cell.device is Device.CUDA and not machine.has_cuda_device():
         return "no CUDA device on this machine"
-    if cell.cell.python not in selection.interpreters:
-        return f"no interpreter for Python {cell.cell.python} here; uv is asked for one"
+    if _is_absent(cell, selection):
+        listed = next(p for p in selection.matrix.pythons if p.version == cell.cell.python)
+        return f"no interpreter for Python {listed.version} here" if listed.only_if_found else ""
     return ""
+
+
+def _is_absent(cell: CellPlan, selection: Selection) -> bool:
+    return cell.cell.python not in selection.interpreters
 
 
 def _print_table(planned: Plan, selection: Selection) -> None:
@@ -57,9 +66,9 @@ def _print_table(planned: Plan, selection: Selection) -> None:
     for cell in planned.cells:
         why = _why_not(cell, selection)
         state = f"not-run: {why}" if why else f"{len(cell.probes)} probes"
+        if not why and _is_absent(cell, selection):
+            state = f"{state}, once uv has downloaded Python {cell.cell.python}"
         print(f"{cell.cell.id:<{width}}  torch {cell.cell.torch:<7} {state}")
-    for mistake in selection.mistakes:
-        print(mistake.render())
     runnable = [cell for cell in planned.cells if not _why_not(cell, selection)]
     probes = sum(len(cell.probes) for cell in runnable)
     print(

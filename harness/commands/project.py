@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from harness.corpus import Case, load_corpus
-from harness.errors import HarnessError
+from harness.errors import HarnessError, HarnessErrors
 from harness.interpreters import Interpreter, find_interpreters
 from harness.machine import current_platform
 from harness.matrix import Cell, Matrix, load_matrix
@@ -79,8 +79,12 @@ def _select_cells(
     platform = current_platform()
     if options.cells:
         patterns = [p.strip() for text in options.cells for p in text.split(",") if p.strip()]
+        if not patterns:
+            hint = f"leave --cells out to have the profile {DEFAULT_PROFILE}"
+            msg = "an empty cell pattern means nothing"
+            raise HarnessError(msg, hint=hint)
         return matrix.cells(patterns, platform=platform, found_pythons=found)
-    if options.interpreter and options.profile is None:
+    if getattr(options, "interpreter", None) and options.profile is None:
         return ()
     name = options.profile or DEFAULT_PROFILE
     return matrix.profile(name, platform=platform, found_pythons=found)
@@ -94,34 +98,52 @@ def choose_cases(
     A word that names a file or a folder is that; any other is a pattern over the project's own cases.
     Without a word: all of the project's own. Raises: HarnessError when nothing is left to run.
     """
-    roots = [path for word in words if (path := _as_path(word, home)) is not None]
-    patterns = [word for word in words if _as_path(word, home) is None]
+    meant = [_meaning(word, home) for word in words]
+    roots = [path for path in meant if isinstance(path, Path)]
+    patterns = [pattern for pattern in meant if isinstance(pattern, str)]
     cases: list[Case] = []
     mistakes: list[HarnessError] = []
     if patterns or not roots:
         own = load_corpus([home])
         if own.mistakes and not own.cases:
             raise own.mistakes[0]
-        cases += select_cases(own.cases, patterns)
         mistakes += own.mistakes
+        try:
+            cases += select_cases(own.cases, patterns)
+        except HarnessError as error:  # it may be missing because it could not be read
+            raise HarnessErrors((error, *mistakes)) from error
     if roots:
         given = load_corpus(roots)
         mistakes += given.mistakes
-        known = {case.id for case in cases}
-        cases += [case for case in given.cases if case.id not in known]
+        known = {case.id: case for case in cases}
+        for case in given.cases:
+            if case.id in known:
+                msg = f"the id {case.id!r} is already that of {known[case.id].file}"
+                mistakes.append(HarnessError(msg, where=str(case.file), hint="rename the file"))
+            else:
+                cases.append(case)
     if not cases:
         raise mistakes[0]
     return tuple(sorted(cases, key=lambda case: case.id)), tuple(mistakes)
 
 
-def _as_path(word: str, home: Path) -> Path | None:
-    """The file or folder that a word of `--cases` names, if it names one.
+def _meaning(word: str, home: Path) -> Path | str:
+    """The file or folder that a word of `--cases` names; a pattern where it names none.
 
-    `bytecode` is the project's folder of cases even where this folder has one of that name.
+    `bytecode` is the project's folder of cases even where this folder has one of that name, and a path
+    into the project's own cases is the pattern of what it names: a case has one id however it is named.
     """
     path = Path(word).expanduser()
-    is_own = "/" not in word and (home / word).is_dir()
+    is_pattern = not word.strip() or "*" in word or "," in word
+    if is_pattern or ("/" not in word and (home / word).is_dir()):
+        return word
+    if path.exists():
+        own = path.resolve()
+        if own.is_relative_to(home.resolve()):
+            below = own.relative_to(home.resolve()).as_posix()
+            return "*" if below == "." else below
+        return path
+    if (home / word).exists():
+        return word
     looks_like_path = word.endswith(".py") or path.is_absolute() or word.startswith((".", "~"))
-    if is_own or "*" in word or "," in word:
-        return None
-    return path if path.exists() or looks_like_path else None
+    return path if looks_like_path else word

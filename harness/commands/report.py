@@ -12,7 +12,7 @@ from harness.baseline import load_baseline
 from harness.commands.project import find_project
 from harness.errors import ExitStatus, HarnessError
 from harness.findings import judge
-from harness.journal import Journal, read_records
+from harness.journal import Journal, fresh, read_records
 from harness.reports import PUBLISHED, annotation_lines, render_text, write_reports
 
 if TYPE_CHECKING:
@@ -41,7 +41,7 @@ def merge(options: argparse.Namespace) -> ExitStatus:
     if any(path.resolve() == target.resolve() for path in options.journals):
         message = "a journal cannot be merged into itself"
         raise HarnessError(message, where=str(target), hint="name another folder: --reports DIR")
-    target.unlink(missing_ok=True)
+    fresh(target)  # what stood there is moved aside, unless a run is writing it
     with Journal.open(target) as journal:
         for record in records:
             journal.append(record)

@@ -45,8 +45,6 @@ def run(options: argparse.Namespace) -> ExitStatus:
         print(mistake.render(), file=sys.stderr)
     baseline = load_baseline(baseline_folder(options))
     journal_path = options.journal or options.reports / JOURNAL
-    if options.fresh:
-        fresh(journal_path)
     stop = threading.Event()
     say: list[Callable[[str], None]] = []
 
@@ -68,6 +66,8 @@ def run(options: argparse.Namespace) -> ExitStatus:
         hint = "see what a selection means with: compile-matrix plan"
         msg = "no case of this selection has a path of this selection"
         raise HarnessError(msg, hint=hint)
+    if options.fresh:
+        fresh(journal_path)
     with Journal.open(journal_path) as journal:
         records = read([journal_path]) if journal_path.exists() else ()
         progress = make_progress(

@@ -22,6 +22,8 @@ from harness.worker import host, observe, probe
 STATUS_NO_ROOM = 98
 """Exit status of a child that could not write its result because the disk is full."""
 
+NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
+
 STATUS_OUR_FAULT = 97
 """Exit status of a child in which the worker itself failed, whatever the case."""
 
@@ -105,7 +107,7 @@ class _Result:
         try:
             self._write(data)
         except OSError as error:
-            if error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG):
+            if error.errno in NO_ROOM:
                 return False
             if error.errno != errno.EBADF:
                 raise

@@ -230,7 +230,9 @@ def _headline_of(chain: list[BaseException]) -> str:
     for error in chain:
         text = texts.headline(texts.text_of(error))
         if text:
-            return text if error is chain[0] else f"{type(error).__name__}: {text}"
+            # `KeyError('512')` says nothing without its name.
+            is_telling = error is chain[0] and " " in text
+            return text if is_telling else f"{type(error).__name__}: {text}"
     return type(chain[-1]).__name__
 
 

@@ -90,7 +90,7 @@ class Server:
             while not self._lines.is_ended:
                 timeout = self._next_look() if self._running else None
                 for line in self._lines.wait(timeout):
-                    self._start(json.loads(line))
+                    self._take(json.loads(line))
                 self._look()
         except BrokenPipeError:  # the harness is gone: nobody waits for an answer
             return
@@ -101,6 +101,15 @@ class Server:
         data = json.dumps(message, ensure_ascii=True).encode() + b"\n"
         while data:
             data = data[os.write(self._answers, data) :]
+
+    def _take(self, request: dict[str, Any]) -> None:
+        try:
+            self._start(request)
+        except OSError as error:
+            if error.errno not in child.NO_ROOM:
+                raise
+            shutil.rmtree(request["folder"], ignore_errors=True)
+            self._answer({"id": request["id"], "seen": _no_room("the probe could not be started")})
 
     def _start(self, request: dict[str, Any]) -> None:
         fork = self._fork and request["isolation"] == "fork" and not self._warmth.failure
@@ -125,6 +134,8 @@ class Server:
                 "COMPILE_MATRIX_DEVICE": request["device"],
             },
         }
+        # All files are made here, where a full disk can be told.
+        os.close(os.open(request["output"], os.O_WRONLY | os.O_CREAT, 0o600))
         result = os.open(request["result"], os.O_RDONLY | os.O_CREAT, 0o600)
         if fork:
             base = host.resident_bytes(os.getsid(0)) if host.IS_LINUX else 0
@@ -277,8 +288,7 @@ def _ended(running: Running, status: int) -> dict[str, Any]:
         bound = running.request["memory_bytes"] / 2**30
         return {"verdict": "out-of-memory", "message": f"ended beyond its bound of {bound:.3g} GiB"}
     if status == child.STATUS_NO_ROOM:
-        text = "the disk is full: the result of the probe could not be written"
-        return {"verdict": "not-run", "not_run": "disk full", "message": text}
+        return _no_room("the result of the probe could not be written")
     if status == child.STATUS_OUR_FAULT:
         text = "our own fault: the worker failed; its traceback stands in the output"
         return {"verdict": "not-run", "not_run": "worker failed", "message": text}
@@ -287,6 +297,11 @@ def _ended(running: Running, status: int) -> dict[str, Any]:
         return {"verdict": "crash", "message": f"the process was ended by {name}", "signal": name}
     text = f"the process left with status {status} before the probe was done"
     return {"verdict": "crash", "message": text, "exit_status": status}
+
+
+def _no_room(what: str) -> dict[str, Any]:
+    text = f"the disk is full: {what}"
+    return {"verdict": "not-run", "not_run": "disk full", "message": text}
 
 
 def _signal_name(number: int) -> str:

@@ -9,9 +9,12 @@ import subprocess
 import sys
 import tempfile
 import time
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+
+import pytest
 
 from harness.corpus import Case, load_corpus
 
@@ -135,6 +138,21 @@ def processes_with(mark: str) -> list[int]:
             if any(mark.encode() in text for text in texts) and is_alive(int(place.name)):
                 found.append(int(place.name))
     return found
+
+
+@contextmanager
+def small_disk(place: Path, options: str) -> Iterator[Path]:
+    """A file system of its own, mounted at `place`. Skips where this user may not mount one."""
+    place.mkdir(parents=True)
+    mounted = subprocess.run(
+        ("mount", "-t", "tmpfs", "-o", options, "tmpfs", str(place)), capture_output=True, check=False
+    )
+    if mounted.returncode:
+        pytest.skip("only root can mount a file system")
+    try:
+        yield place
+    finally:
+        subprocess.run(("umount", "--lazy", str(place)), check=True)
 
 
 # -------------------------------------------------------------------- the harness as a program

@@ -2,15 +2,31 @@
 
 from __future__ import annotations
 
+import os
 import re
-import time
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import pytest
 
-from tests.cell.bench import HOSTILE, ROOT, Bench, is_alive, wait_until
+from harness import process
+from harness.cell_server import CellServer, ServerDied, cell_environment
+from harness.live_cell import LiveCell
+from harness.plan import Probe
+from tests.cell.bench import (
+    HOSTILE,
+    PATIENCE_S,
+    ROOT,
+    Bench,
+    Built,
+    is_alive,
+    processes_with,
+    read_case,
+    small_disk,
+    wait_until,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -126,8 +142,8 @@ ENDS: dict[str, Expected] = {
     "forks_many_children": FULL,
     "gives_no_tuple": Expected(verdict="invalid", message="must return a tuple"),
     "gives_nothing": Expected(verdict="invalid", message="must return a tuple"),
-    "hangs": Expected(verdict="timeout", message="deadline of 3 s", output="in wait_for_ever"),
-    "hangs_on": Expected(verdict="timeout", message="deadline of 3 s", output="in check"),
+    "hangs": Expected(verdict="timeout", message="after its deadline of", output="in wait_for_ever"),
+    "hangs_on": Expected(verdict="timeout", message="after its deadline of 3 s", output="in check"),
     "is_keyed_by_functions": FULL,
     "is_refused_memory": Expected(verdict="out-of-memory", message="memory"),
     "is_wrong_alone": wrong("eager 1.0, compiled 2.0"),
@@ -161,13 +177,18 @@ ENDS: dict[str, Expected] = {
     "segfaults": Expected(
         verdict="crash", message="SIGSEGV", signal="SIGSEGV", output="string_at"
     ),
-    "stops_itself": Expected(verdict="timeout", message="deadline of 3 s"),
+    "stops_itself": Expected(verdict="timeout", message="after its deadline of 3 s"),
     "tells_of_the_machine": raises("RuntimeError", "~/some/file <tmp>/scratch"),
     "uses_multiprocessing": FULL,
     "writes_to_descriptors": FULL,
 }
 
 ENDS_ITS_SERVER = {"kills_its_parent"}
+
+ENDLESS = {"hangs", "hangs_on", "stops_itself"}
+
+TIGHT = {"eats_memory", "forks_many_children"}
+"""Those that are to keep within 300 MB of their own."""
 
 FRESH_TOO = (
     "closes_streams",
@@ -199,9 +220,12 @@ def test_a_hostile_case_ends_the_same_in_a_fresh_process(bench: Bench, name: str
 
 
 def probe_hostile(bench: Bench, name: str, isolation: str) -> dict[str, Any]:
-    tight = name in ("eats_memory", "forks_many_children")
-    memory = 300 * MEGABYTE if tight else 4000 * MEGABYTE
-    seen = bench.probe(HOSTILE / f"{name}.py", isolation=isolation, memory_bytes=memory)
+    seen = bench.probe(
+        HOSTILE / f"{name}.py",
+        isolation=isolation,
+        memory_bytes=(300 if name in TIGHT else 4000) * MEGABYTE,
+        deadline_s=PATIENCE_S if name not in ENDLESS else 3.0 if isolation == "fork" else 10.0,
+    )
     assert seen["isolation"] == isolation
     for pid in re.findall(r"^(?:daemon|child): (\d+)$", seen["output"], re.MULTILINE):
         assert not is_alive(int(pid)), f"{name} left process {pid} behind"
@@ -223,3 +247,121 @@ def expect(expected: Expected, seen: dict[str, Any]) -> None:
         assert tuple(one["type"] for one in seen["raised"]) == expected.raised, told
     # A result is a line of the journal, which nobody wants to be of megabytes.
     assert len(repr(seen)) < 100_000
+
+
+# --------------------------------------------------------------------------- when the server goes too
+
+
+@pytest.fixture
+def live(built: Built, tmp_path: Path) -> Iterator[LiveCell]:
+    env = cell_environment(os.environ, built.environment.python, "cpu")
+    cell = LiveCell(
+        built.environment.python, env, tmp_path, fork=True, memory_bytes=4000 * MEGABYTE
+    )
+    yield cell
+    cell.end()
+
+
+def probe_of(built: Built, name: str, isolation: Literal["fork", "process"]) -> Probe:
+    return Probe(
+        cell=built.cell,
+        case=read_case(HOSTILE / f"{name}.py"),
+        path="dynamo",
+        deadline_s=PATIENCE_S,
+        isolation=isolation,
+    )
+
+
+@pytest.mark.parametrize("isolation", ["fork", "process"])
+def test_a_server_that_a_case_killed_is_replaced(
+    live: LiveCell, built: Built, tmp_path: Path, isolation: Literal["fork", "process"]
+) -> None:
+    with pytest.raises(ServerDied) as death:
+        live.probe(probe_of(built, "kills_its_parent", isolation))
+    assert death.value.signal == "SIGKILL"
+    assert live.probe(probe_of(built, "is_keyed_by_functions", "fork"))["verdict"] == "full"
+    # The case itself would have gone on for ten minutes; so would a process beside it.
+    assert wait_until(lambda: processes_with(str(tmp_path / "server-1")) == [])
+
+
+def test_a_server_that_is_closed_takes_its_probes_with_it(live: LiveCell, built: Built) -> None:
+    probes = [probe_of(built, "hangs", "fork"), probe_of(built, "hangs", "process")]
+    with ThreadPoolExecutor(len(probes)) as pool:
+        futures = [pool.submit(live.probe, probe) for probe in probes]
+        server = live._server
+        assert wait_until(lambda: live._server is not None)
+        server = live._server
+        assert server is not None
+        assert server.ready["failure"] == ""
+        mark = str(server._scratch)
+        assert wait_until(lambda: len(processes_with(mark)) == 3)
+        live.end()
+        assert wait_until(lambda: processes_with(mark) == [])
+        for future in futures:
+            with pytest.raises(ServerDied):
+                future.result()
+
+
+def test_a_full_disk_is_no_verdict_on_a_case(built: Built, tmp_path: Path) -> None:
+    with small_disk(tmp_path / "disk", "size=1m,nr_inodes=20") as disk:
+        env = cell_environment(os.environ, built.environment.python, "cpu")
+        server = CellServer(built.environment.python, env, disk, fork=True)
+        try:
+            assert server.ready["failure"] == ""
+            rubbish = fill_with_files(disk)
+            bench = Bench(built=built, server=server, folder=disk)
+            seen = bench.probe(HOSTILE / "is_keyed_by_functions.py")
+            assert (seen["verdict"], seen["not_run"]) == ("not-run", "disk full")
+            for file in rubbish:
+                file.unlink()
+            assert bench.probe(HOSTILE / "is_keyed_by_functions.py")["verdict"] == "full"
+        finally:
+            server.close()
+
+
+def fill_with_files(folder: Path) -> list[Path]:
+    """Files until the disk takes no more."""
+    made: list[Path] = []
+    while True:
+        made.append(folder / f"rubbish-{len(made)}")
+        try:
+            made[-1].touch()
+        except OSError:
+            return made[:-1]
+
+
+# ------------------------------------------------------------------------------------- run alone
+
+
+def run_alone(built: Built, file: Path, *arguments: str) -> process.Finished:
+    """`python <file>` with the cell's Python, as a reader of the reports does."""
+    python = built.environment.python
+    return process.run(
+        (str(python), str(file), *arguments),
+        deadline_s=10 * PATIENCE_S,
+        env=cell_environment(os.environ, python, "cpu"),
+        cwd=Path("/"),
+    )
+
+
+def test_a_case_run_alone_prints_a_verdict_for_each_path(built: Built) -> None:
+    finished = run_alone(built, ROOT / "cases/gate/decorator.py")
+    assert finished.status == 0, finished.stderr_tail
+    assert re.fullmatch(
+        r"dynamo: full \(1 graph, \d operations\)\n"
+        r"aot: full \(1 graph, \d operations\)\n"
+        r"inductor: full \(1 graph, \d operations\)\n",
+        finished.stdout_tail,
+    )
+
+
+def test_a_wrong_case_run_alone_fails(built: Built) -> None:
+    finished = run_alone(built, HOSTILE / "is_wrong_alone.py")
+    assert finished.status == 1, finished.stderr_tail
+    assert finished.stdout_tail.startswith("dynamo: wrong (1 graph, 1 operations): call[0] returns: ")
+
+
+def test_a_case_run_alone_knows_its_paths(built: Built) -> None:
+    finished = run_alone(built, ROOT / "cases/gate/decorator.py", "dinamo")
+    assert finished.status == 1
+    assert "dinamo is no path; there are: dynamo, aot" in finished.stderr_tail

@@ -343,7 +343,7 @@ def test_what_is_known_is_not_measured_again(tmp_path: Path) -> None:
     world = World(tmp_path, cases=cases("a", "b"))
     world.run()
     before = world.journal_file.read_bytes()
-    world.store.standing.add("3.12-2.4")
+    world.store.found.add("3.12-2.4")
     world.run()
     assert world.journal_file.read_bytes() == before
     assert world.store.prepared == ["3.12-2.4"]
@@ -355,7 +355,7 @@ def test_where_only_some_is_known_the_rest_is_measured(tmp_path: Path) -> None:
     world = World(tmp_path, cases=cases("a"))
     world.run()
     world.cases = cases("a", "b")
-    world.store.standing.add("3.12-2.4")
+    world.store.found.add("3.12-2.4")
     world.run()
     assert world.verdicts == {"group/a dynamo": "full", "group/b dynamo": "full"}
     assert world.python.looks("group/a dynamo") == ["fork"]

@@ -8,6 +8,7 @@ import subprocess
 import sys
 import threading
 import time
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
@@ -79,7 +80,7 @@ def test_a_session_is_measured_with_all_that_is_in_it(leader: subprocess.Popen[s
 def test_a_child_dies_with_the_process_that_started_it() -> None:
     script = (
         "import os, sys, time\n"
-        f"sys.path.insert(0, {os.getcwd()!r})\n"
+        f"sys.path.insert(0, {str(Path(__file__).parents[2])!r})\n"
         "from harness.worker import host\n"
         "parent = os.getpid()\n"
         "pid = os.fork()\n"

@@ -164,10 +164,10 @@ def has_ended(pid: int) -> bool:
 
 @dataclass(slots=True)
 class FakeStore:
-    """Knows environments by cell id. standing: those that `find` gives. failing: what `prepare` raises."""
+    """Knows environments by cell id. found: those that `find` gives. failing: what `prepare` raises."""
 
     environments: dict[str, Environment] = field(default_factory=dict)
-    standing: set[str] = field(default_factory=set)
+    found: set[str] = field(default_factory=set)
     failing: dict[str, EnvironmentFailed] = field(default_factory=dict)
     prepared: list[str] = field(default_factory=list)
     released: list[str] = field(default_factory=list)
@@ -178,7 +178,7 @@ class FakeStore:
     lock: threading.Lock = field(default_factory=threading.Lock)
 
     def find(self, cell: Cell, _matrix: Matrix, _interpreter: Interpreter) -> Environment | None:
-        return self.environments[cell.id] if cell.id in self.standing else None
+        return self.environments[cell.id] if cell.id in self.found else None
 
     def prepare(self, cell: Cell, _matrix: Matrix, _interpreter: Interpreter) -> Environment:
         with self.lock:
