@@ -255,6 +255,8 @@ class Runner:
             pool = ending.enter_context(ThreadPoolExecutor(means.cores, "probe"))
             futures = [pool.submit(self._observe, live, probe, record) for probe in todo]
             try:
+                for future in wait(futures, return_when="FIRST_EXCEPTION").done:
+                    future.result()  # raises, whatever else is in flight
                 suspects = [probe for future in futures if (probe := future.result()) is not None]
             except BaseException as error:
                 for future in futures:

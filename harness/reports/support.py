@@ -202,6 +202,8 @@ class ResultEntry:
     """The outermost exception; null where none was raised."""
     isolation: Literal["fork", "process", ""]
     """Whether it ran in a child of a warm server or in a fresh process; empty where it did not run."""
+    exit_status: int | None
+    """What a plain script left with, also where its verdict says more; null for other cases."""
     peak_bytes: int
     """Largest resident memory of its process."""
     at: str
@@ -362,6 +364,7 @@ def _result_entry(result: Result) -> ResultEntry:
         if outermost is not None
         else None,
         isolation=seen.isolation,
+        exit_status=seen.exit_status,
         peak_bytes=seen.peak_bytes,
         at=seen.at,
         difference=head(seen.difference, _TEXT_LIMIT),

@@ -168,6 +168,7 @@ def make_project(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Project:
         project.store.options = {"root": root, **options}
         return project.store
 
+    monkeypatch.setattr("os.fsync", lambda _descriptor: None)  # no test cuts the power
     for name in ("NO_COLOR", "GITHUB_ACTIONS", "COMPILE_MATRIX_CACHE", "FORCE_COLOR"):
         monkeypatch.delenv(name, raising=False)
     monkeypatch.chdir(project.root)

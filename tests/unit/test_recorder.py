@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import threading
 from dataclasses import replace
 from typing import TYPE_CHECKING, cast
@@ -29,6 +30,11 @@ FOUND = Observation(
     cell="3.12-2.4", case="a/b", path="dynamo", verdict=Verdict.FULL, at="2026-12-01T12:00:00Z"
 )
 LATER = "2026-12-02T00:00:00Z"
+
+
+@pytest.fixture(autouse=True)
+def _unsynced(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(os, "fsync", lambda _descriptor: None)  # no test cuts the power
 
 
 @pytest.fixture

@@ -78,7 +78,10 @@ def test_a_description_is_bounded_and_keeps_the_command() -> None:
     )
     text = describe(result, CELL)
     assert len(text) < 50_000
-    assert "again: compile-matrix run --fresh --reports reports/again --cells 3.12-2.4 --cases a/b --paths dynamo" in text
+    assert (
+        "again: compile-matrix run --fresh --reports reports/again --cells 3.12-2.4 --cases a/b --paths dynamo"
+        in text
+    )
     assert "graph breaks: 50" in text
     assert "  and 30 more" in text
     assert ", with exit status 1" in text

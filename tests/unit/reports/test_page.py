@@ -268,7 +268,10 @@ def test_an_adopted_cell_is_seen_again_through_its_interpreter() -> None:
     result = make_result(cell.id, "a/b", "dynamo")
     findings = Findings(cells=(cell, other), cases=(), results=(result,), machines=(), generated="")
     page = render_page(findings)
-    assert "compile-matrix run --fresh --reports reports/again --interpreter /path/to/python3.12 --cases a/b" in page
+    assert (
+        "compile-matrix run --fresh --reports reports/again --interpreter /path/to/python3.12 --cases a/b"
+        in page
+    )
     assert "era today" in page
 
 
