@@ -167,7 +167,7 @@ ENDS: dict[str, Expected] = {
     "differs_at_length": wrong("eager has ['keykeykey"),
     "eats_memory": Expected(verdict="out-of-memory", message="beyond its bound of 0.279 GiB"),
     "exits_in_check": raises("SystemExit"),
-    "exits_in_run": Expected(verdict="invalid", message="eager fails: 0"),
+    "exits_in_run": Expected(verdict="invalid", message="eager fails: SystemExit: 0"),
     "fails_in_eager": Expected(verdict="invalid", message="eager fails: "),
     "fails_to_load": Expected(verdict="invalid", message="a_package_that_nobody_has"),
     "finds_torch_broken": raises("AttributeError", "relu"),
