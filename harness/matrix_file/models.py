@@ -311,6 +311,7 @@ class Limits(_Section):
             "aot": 90.0,
             "inductor": 240.0,
             "jit-trace": 60.0,
+            "script": 240.0,
             DEFAULT_DEADLINE: 120.0,
         },
         json_schema_extra={"required": [DEFAULT_DEADLINE]},

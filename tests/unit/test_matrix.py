@@ -247,7 +247,7 @@ def test_limits(matrix: Matrix, everything: Matrix) -> None:
         60,
         90,
         240,
-        120,
+        240,
     ]
     assert limits.deadline_s("inductor-cudagraphs") == 240
     assert limits.deadline_s("jit-trace") == 60
