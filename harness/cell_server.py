@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from harness import process
+from harness.worker import texts
 from harness.worker.server import BOOT
 
 if TYPE_CHECKING:
@@ -79,6 +80,7 @@ class CellServer:
 
     def __init__(self, python: Path, env: Mapping[str, str], scratch: Path, *, fork: bool) -> None:
         self._scratch = scratch
+        self._home = python.parent.parent
         self._log = scratch / "server.log"
         temporary = scratch / "tmp"
         mode = "fork" if fork else "process"
@@ -180,12 +182,22 @@ class CellServer:
         return ServerDied(_signal_name(self._child.returncode), self.log_tail())
 
     def log_tail(self) -> str:
-        """The last of what the server itself wrote: torch's warnings, and faulthandler's traceback."""
+        """The last of what the server itself wrote: torch's warnings, and faulthandler's traceback.
+
+        Without the machine in it: it becomes part of a result.
+        """
         try:
             data = self._log.read_bytes()
         except OSError:
             return ""
-        return data[-_LOG_TAIL_BYTES:].decode("utf-8", "replace")
+        folders = {
+            str(self._scratch): "<probe>",
+            str(self._home): "<environment>",
+            str(_ABOVE): "<compile-matrix>",
+            str(Path.home()): "~",
+        }
+        text = data[-_LOG_TAIL_BYTES:].decode("utf-8", "replace")
+        return str(texts.clean(text, texts.replacing(folders)))
 
     def _read(self) -> None:
         assert self._child.stdout is not None

@@ -32,6 +32,11 @@ def cleaner(request: dict[str, Any]) -> list[tuple[str, str]]:
         sys.base_prefix: "<python>",
         os.path.expanduser("~"): "~",
     }
+    return replacing(pairs)
+
+
+def replacing(pairs: dict[str, str]) -> list[tuple[str, str]]:
+    """Folder → name, with every way in which a text may write the folder, the longest first."""
     real = {os.path.realpath(text): name for text, name in pairs.items() if text}
     both = {**real, **pairs}
     # Windows: a path in a repr has its separators doubled, and libraries write them either way.

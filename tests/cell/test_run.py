@@ -25,6 +25,7 @@ from tests.cell.bench import (
     Ended,
     harness_environment,
     is_alive,
+    machine_in,
     may_mount,
     observations,
     processes_with,
@@ -224,14 +225,16 @@ def test_a_case_that_kills_its_server_is_the_only_one_that_crashes(
 ) -> None:
     cases = tmp_path / "cases"
     write_cases(cases, 8)
-    hostile = ROOT / "tests/fixtures/cases/kills_its_parent.py"
+    hostile = ROOT / "tests/fixtures/cases/crashes_its_parent.py"
     (cases / "some/case_4.py").write_text(hostile.read_text(encoding="utf-8"), encoding="utf-8")
     runs = Runs(tmp_path, oldest.cell.id, cases)
     ended = runs.run()
     assert ended.status == 1, ended.stderr
     found = {(one["case"], one["path"]): one for one in observations(runs.journal)}
     crashed = found.pop(("some/case_4", "dynamo"))
-    assert (crashed["verdict"], crashed["signal"]) == ("crash", "SIGKILL")
+    assert (crashed["verdict"], crashed["signal"]) == ("crash", "SIGSEGV")
+    assert "<compile-matrix>/harness/worker/server.py" in crashed["output"]  # of faulthandler
+    assert machine_in(crashed, runs.folder) == []
     assert len(found) == 14
     assert {one["verdict"] for one in found.values()} == {"full"}
     assert wait_until(lambda: runs.children() == [])

@@ -221,7 +221,7 @@ ENDS: dict[str, Expected] = {
     "writes_to_descriptors": FULL,
 }
 
-ENDS_ITS_SERVER = {"kills_its_parent"}
+ENDS_ITS_SERVER = {"kills_its_parent", "crashes_its_parent"}
 
 ENDLESS = {"hangs", "hangs_on", "stops_itself"}
 
@@ -322,13 +322,21 @@ def probe_of(built: Built, name: str, isolation: Literal["fork", "process"]) -> 
     )
 
 
-@pytest.mark.parametrize("isolation", ["fork", "process"])
+@pytest.mark.parametrize(
+    ("name", "isolation", "how"),
+    [("crashes_its_parent", "fork", "SIGSEGV"), ("kills_its_parent", "process", "SIGKILL")],
+)
 def test_a_server_that_a_case_killed_is_replaced(
-    live: LiveCell, built: Built, tmp_path: Path, isolation: Literal["fork", "process"]
+    live: LiveCell,
+    built: Built,
+    tmp_path: Path,
+    name: str,
+    isolation: Literal["fork", "process"],
+    how: str,
 ) -> None:
     with pytest.raises(ServerDied) as death:
-        live.probe(probe_of(built, "kills_its_parent", isolation))
-    assert death.value.signal == "SIGKILL"
+        live.probe(probe_of(built, name, isolation))
+    assert death.value.signal == how
     assert live.probe(probe_of(built, "is_keyed_by_functions", "fork"))["verdict"] == "full"
     # The case itself would have gone on for ten minutes; so would a process beside it.
     assert wait_until(lambda: processes_with(str(tmp_path / "server-1")) == [])
