@@ -81,6 +81,7 @@ class CellServer:
     def __init__(self, python: Path, env: Mapping[str, str], scratch: Path, *, fork: bool) -> None:
         self._scratch = scratch
         self._home = python.parent.parent
+        self._user = env.get("HOME") or env.get("USERPROFILE") or ""
         self._log = scratch / "server.log"
         temporary = scratch / "tmp"
         mode = "fork" if fork else "process"
@@ -194,7 +195,7 @@ class CellServer:
             str(self._scratch): "<probe>",
             str(self._home): "<environment>",
             str(_ABOVE): "<compile-matrix>",
-            str(Path.home()): "~",
+            self._user: "~",
         }
         text = data[-_LOG_TAIL_BYTES:].decode("utf-8", "replace")
         return str(texts.clean(text, texts.replacing(folders)))
